@@ -1,0 +1,375 @@
+"""The data tables: read, validated row by row, selected by date.
+
+One row is one observation. Readers refuse a damaged table with file, row and column; they never
+repair, skip or default. Row numbers count as an editor does: the header is row 1.
+"""
+
+from __future__ import annotations
+
+import calendar
+import csv
+import difflib
+import io
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import pandas as pd
+
+from analysis.inputs import InputError
+from analysis.units import DATA_UNITS
+
+#: The tables lie beside the package, wherever the caller stands.
+DATA = Path(__file__).resolve().parents[2] / "data"
+
+#: The day the article appeared. Chapters take their data as of this day, so that a row added later moves nothing.
+SNAPSHOT = date(2026, 7, 20)
+#: The newest prices that the tables hold.
+NEWEST = date(2026, 11, 20)
+
+Status = Literal["listed", "measured", "reported", "quoted", "assumed"]
+STATUSES = get_args(Status)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What every row has besides its keys."""
+
+    quantity: str
+    value: float
+    low: float | None
+    high: float | None
+    unit: str
+    as_of: date
+    source: str
+    locator: str
+    status: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns that identify a row of one table, and the unit of each quantity it may hold."""
+
+    name: str
+    keys: tuple[str, ...]
+    units: Mapping[str, str]
+    may_be_blank: frozenset[str] = frozenset()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns, keys first, in the order of the file."""
+        return (*self.keys, *(f.name for f in fields(Observation)))
+
+
+SCHEMAS = {
+    schema.name: schema
+    for schema in (
+        Schema(
+            "node_prices", ("provider", "instance", "region", "term"), {"price": "USD/node_hour"}, frozenset({"region"})
+        ),
+        Schema("api_prices", ("seller", "model", "token_kind", "tier"), {"price": "USD/Mtok"}),
+    )
+}
+
+SOURCE_COLUMNS = ("key", "title", "publisher", "url", "published", "read", "licence")
+_SLUG = re.compile(r"[a-z0-9][a-z0-9._+-]*")
+
+
+def parse_date(where: str, text: str) -> date:
+    """Read an ISO date; a month or a year means its last day.
+
+    Parameters
+    ----------
+    where : str
+        File, row and column, or option, for the message.
+    text : str
+        ``2026``, ``2026-07`` or ``2026-07-20``.
+
+    Returns
+    -------
+    date
+
+    Raises
+    ------
+    InputError
+        If the text is none of the three.
+
+    Examples
+    --------
+    >>> parse_date("--as-of", "2026-02").isoformat()
+    '2026-02-28'
+    """
+    expected = "an ISO date such as 2026-07-20, 2026-07 or 2026"
+    if not re.fullmatch(r"\d{4}(-\d{2}(-\d{2})?)?", text):
+        raise InputError(where, text, expected)
+    parts = [int(part) for part in text.split("-")]
+    year, month = parts[0], parts[1] if len(parts) > 1 else 12
+    try:
+        return date(year, month, parts[2] if len(parts) > 2 else calendar.monthrange(year, month)[1])
+    except (ValueError, calendar.IllegalMonthError):
+        raise InputError(where, text, expected) from None
+
+
+def _place(path: Path, row: int, column: str) -> str:
+    return f"{path.name} row {row}, column {column}"
+
+
+def read_csv_strict(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
+    """Read a UTF-8 CSV whose header is exactly ``columns`` into a list of text rows.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, empty, not UTF-8, starts with a byte-order mark, has another header,
+        a ragged row, or a control character in a cell.
+    """
+    expected = list(columns)
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            str(path), error.strerror, "a readable file (the tables lie in data/ beside the package)"
+        ) from None
+    if raw.startswith(b"\xef\xbb\xbf"):
+        raise InputError(f"{path.name} row 1", "a byte-order mark", "plain UTF-8")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        row = raw[: error.start].count(b"\n") + 1
+        raise InputError(f"{path.name} row {row}", f"byte 0x{raw[error.start]:02x}", "UTF-8 text") from None
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows: list[dict[str, str]] = []
+    try:
+        header = next(reader, None)
+        if header != expected:
+            raise InputError(f"{path.name} row 1", ",".join(header or []) or None, ",".join(expected))
+        for cells in reader:
+            if len(cells) != len(expected):
+                raise InputError(f"{path.name} row {reader.line_num}", f"{len(cells)} cells", f"{len(expected)} cells")
+            for column, cell in zip(expected, cells, strict=True):
+                if cell != cell.strip() or not cell.isprintable():
+                    raise InputError(
+                        _place(path, reader.line_num, column), cell, "printable text without blanks around it"
+                    )
+            rows.append({**dict(zip(expected, cells, strict=True)), "row": str(reader.line_num)})
+    except csv.Error as error:
+        raise InputError(f"{path.name} row {reader.line_num}", str(error), "a well-formed CSV row") from None
+    return rows
+
+
+def _number(where: str, text: str) -> float:
+    try:
+        value = float(text) if re.fullmatch(r"[-+0-9.eE]+", text) else math.nan
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value < 0:
+        raise InputError(where, text or None, "a number, 0 or above")
+    return value
+
+
+def _row(path: Path, schema: Schema, cells: Mapping[str, str], sources: Iterable[str]) -> dict[str, Any]:
+    line = int(cells["row"])
+
+    def place(column: str) -> str:
+        return _place(path, line, column)
+
+    record: dict[str, Any] = {}
+    for key in schema.keys:
+        if cells[key] == "" and key in schema.may_be_blank:
+            record[key] = ""
+            continue
+        if not _SLUG.fullmatch(cells[key]):
+            raise InputError(place(key), cells[key] or None, "a lower-case name without blanks")
+        record[key] = cells[key]
+    if cells["quantity"] not in schema.units:
+        raise InputError(place("quantity"), cells["quantity"] or None, " or ".join(schema.units))
+    unit = schema.units[cells["quantity"]]
+    if cells["unit"] != unit or unit not in DATA_UNITS:
+        raise InputError(place("unit"), cells["unit"] or None, f"{unit} for {cells['quantity']}")
+    value = _number(place("value"), cells["value"])
+    low, high = (_number(place(bound), cells[bound]) if cells[bound] else None for bound in ("low", "high"))
+    for bound, fits in (("low", low is None or low <= value), ("high", high is None or high >= value)):
+        if not fits:
+            raise InputError(place(bound), cells[bound], f"a bound around the value {cells['value']}")
+    if cells["source"] not in sources:
+        raise InputError(place("source"), cells["source"] or None, "a key of sources.csv")
+    if cells["status"] not in STATUSES:
+        raise InputError(place("status"), cells["status"] or None, " or ".join(STATUSES))
+    if cells["locator"] == "":
+        raise InputError(place("locator"), None, "the table, page or section of the source")
+    return record | {
+        "quantity": cells["quantity"],
+        "value": value,
+        "low": low,
+        "high": high,
+        "unit": unit,
+        "as_of": parse_date(place("as_of"), cells["as_of"]),
+        "source": cells["source"],
+        "locator": cells["locator"],
+        "status": cells["status"],
+        "note": cells["note"],
+        "row": line,
+    }
+
+
+def load(path: Path, schema: Schema, sources: Iterable[str]) -> pd.DataFrame:
+    """Read and validate every row of one table, all dates.
+
+    Parameters
+    ----------
+    path : Path
+        The CSV file.
+    schema : Schema
+        Its keys, quantities and units.
+    sources : iterable of str
+        The source keys that exist.
+
+    Returns
+    -------
+    DataFrame
+        The rows in file order: the columns of the file, and ``row``, the line in the file.
+
+    Raises
+    ------
+    InputError
+        For the first damaged row: file, row, column, value, and what was expected.
+    """
+    known = frozenset(sources)
+    seen: dict[tuple[Any, ...], int] = {}
+    records = []
+    for cells in read_csv_strict(path, schema.columns):
+        record = _row(path, schema, cells, known)
+        identity = (*(record[key] for key in schema.keys), record["quantity"], record["as_of"])
+        if identity in seen:
+            same = " ".join(str(part) for part in identity if part != "")
+            raise InputError(
+                f"{path.name} row {record['row']}",
+                f"a second row for {same}",
+                f"one (the first is row {seen[identity]})",
+            )
+        seen[identity] = record["row"]
+        records.append(record)
+    return pd.DataFrame.from_records(records, columns=[*schema.columns, "row"])
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of one table as of one day."""
+
+    schema: Schema
+    as_of: date
+    rows: pd.DataFrame
+
+    def where(self, **keys: str) -> pd.DataFrame:
+        """Return the rows that match all given columns.
+
+        Raises
+        ------
+        InputError
+            If no row matches; the message lists the nearest names.
+        """
+        selected = self.rows
+        for column, wanted in keys.items():
+            matching = selected[selected[column] == wanted]
+            if matching.empty:
+                near = nearest(wanted, selected[column].unique())
+                raise InputError(column, wanted, f"one in {self.schema.name} as of {self.as_of}: {near}")
+            selected = matching
+        return selected
+
+    def one(self, **keys: str) -> pd.Series:
+        """Return the single row that matches all given columns.
+
+        Raises
+        ------
+        InputError
+            If none or several match.
+        """
+        selected = self.where(**keys)
+        if len(selected) > 1:
+            asked = ", ".join(f"{k}={v}" for k, v in keys.items())
+            apart = [key for key in self.schema.keys if selected[key].nunique() > 1]
+            raise InputError(self.schema.name, asked, f"a single row: {len(selected)} differ in {', '.join(apart)}")
+        return selected.iloc[0]
+
+
+def nearest(wanted: str, names: Iterable[str], count: int = 3) -> str:
+    """List the names that look most like the wanted one.
+
+    Examples
+    --------
+    >>> nearest("p5.48xlrage", ["p5.48xlarge", "a3-highgpu-8g"], count=1)
+    'p5.48xlarge'
+    """
+    known = sorted(str(name) for name in names)
+    close = difflib.get_close_matches(wanted.lower(), known, n=count, cutoff=0.3) or known[:count]
+    return ", ".join(close)
+
+
+@cache
+def sources() -> pd.DataFrame:
+    """Read sources.csv, indexed by key.
+
+    Raises
+    ------
+    InputError
+        If a cell is blank, a key occurs twice, or a date is not ISO.
+    """
+    path = DATA / "sources.csv"
+    rows = read_csv_strict(path, SOURCE_COLUMNS)
+    keys: set[str] = set()
+    for cells in rows:
+        line = int(cells["row"])
+        for column in SOURCE_COLUMNS:
+            if cells[column] == "":
+                raise InputError(_place(path, line, column), None, "text")
+        if cells["key"] in keys:
+            raise InputError(_place(path, line, "key"), cells["key"], "a key that no other row has")
+        keys.add(cells["key"])
+        for column in ("published", "read"):
+            if cells[column] != "undated":
+                parse_date(_place(path, line, column), cells[column])
+    return pd.DataFrame.from_records(rows, columns=[*SOURCE_COLUMNS]).set_index("key")
+
+
+@cache
+def all_rows(name: str) -> pd.DataFrame:
+    """Read one shipped table with all its dates (validated once per process)."""
+    return load(DATA / f"{name}.csv", SCHEMAS[name], sources().index)
+
+
+def table(name: str, *, as_of: date) -> Table:
+    """Read one shipped table as of a day: of each item the newest row on or before it.
+
+    Parameters
+    ----------
+    name : str
+        A key of ``SCHEMAS``.
+    as_of : date
+        The day. An item whose first row is later is absent.
+
+    Returns
+    -------
+    Table
+    """
+    rows = all_rows(name)
+    schema = SCHEMAS[name]
+    known = rows[rows["as_of"] <= as_of]
+    newest = known.sort_values("as_of", kind="stable").drop_duplicates([*schema.keys, "quantity"], keep="last")
+    return Table(schema, as_of, newest.sort_index().reset_index(drop=True))
+
+
+def node_prices(*, as_of: date) -> Table:
+    """Prices of whole nodes, by provider, instance, region and term. [USD/node_hour]."""
+    return table("node_prices", as_of=as_of)
+
+
+def api_prices(*, as_of: date) -> Table:
+    """Prices of tokens at APIs, by seller, model, token kind and tier. [USD/Mtok]."""
+    return table("api_prices", as_of=as_of)
