@@ -1,1 +1,247 @@
-"""The command line: parse, call, print."""
+"""The command line: parse, call, print.
+
+Exit status 0 on success, and 2 on bad input with one line on standard error,
+``error: WHERE: got VALUE, expected WHAT``. Heavy imports happen inside the command that needs them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import click
+
+from analysis.inputs import Door, InputError, Words, fraction, not_negative, positive
+
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+
+
+class Number(click.ParamType):
+    """A finite decimal number that passes a door of `analysis.inputs`."""
+
+    name = "number"
+
+    def __init__(self, door: Door) -> None:
+        self.door = door
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the number, or refuse it with the option's name."""
+        return value if isinstance(value, float) else self.door.parse(_option(param), str(value))
+
+
+class Day(click.ParamType):
+    """An ISO date; a month or a year means its last day."""
+
+    name = "date"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        """Read the date as the data tables do."""
+        from analysis.reference.tables import parse_date
+
+        return value if isinstance(value, date) else parse_date(_option(param), str(value))
+
+
+def _option(param: click.Parameter | None) -> str:
+    if param is None:
+        return "argument"
+    return param.opts[0] if isinstance(param, click.Option) else str(param.human_readable_name)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, numbers unrounded.")
+as_of_option = click.option(
+    "--as-of",
+    type=Day(),
+    default="2026-07-20",
+    show_default=True,
+    help="Take the newest data on or before this day.",
+)
+
+
+@click.group(no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="analysis", prog_name="analysis")
+def cli() -> None:
+    """Answer what a token costs on hardware that you own, and which decoder changes the answer."""
+
+
+def _print(result: Mapping[str, Any] | Sequence[Any], *, as_json: bool, text: str) -> None:
+    click.echo(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False) if as_json else text)
+
+
+def node_price(
+    node: str | None, usd_per_hour: float | None, term: str, region: str | None, day: date
+) -> dict[str, Any]:
+    """Resolve the two ways to name a node's price: an instance in the tables, or a typed number.
+
+    An instance may have many prices on one day. The lowest of the asked term is taken, and the answer
+    says whose it is; ``--region`` narrows the choice.
+    """
+    if (node is None) == (usd_per_hour is None):
+        raise InputError(
+            "--node or --node-usd-per-hour",
+            None if node is None else Words("both"),
+            "one of them: an instance of the tables, or a price",
+        )
+    if usd_per_hour is not None:
+        return {"price_usd_per_node_hour": usd_per_hour}
+    from analysis.reference.tables import node_prices
+
+    asked = {"instance": str(node), "term": term} | ({} if region is None else {"region": region})
+    try:
+        rows = node_prices(as_of=day).where(quantity="price", **asked)
+    except InputError as refusal:
+        options = {"instance": "--node", "term": "--term", "region": "--region"}
+        raise refusal.at(options.get(refusal.where, refusal.where)) from None
+    row = rows.loc[rows["value"].idxmin()]
+    return {
+        "price_usd_per_node_hour": float(row["value"]),
+        "provider": row["provider"],
+        "region": row["region"] or None,
+        "term": row["term"],
+        "price_as_of": row["as_of"].isoformat(),
+        "source": row["source"],
+        "status": row["status"],
+        "prices_matched": len(rows),
+    }
+
+
+@cli.command()
+@click.option("--node", metavar="NAME", help="An instance of the tables, for example p5.48xlarge.")
+@click.option("--node-usd-per-hour", metavar="P", type=Number(not_negative), help="Or the price of the whole node.")
+@click.option("--term", default="on-demand", show_default=True, help="With --node: the price term.")
+@click.option("--region", help="With --node: the region; without it the cheapest one is taken.")
+@click.option("--tok-per-s", metavar="X", type=Number(positive), help="Tokens per second of the node at full use.")
+@click.option(
+    "--token-kind",
+    type=click.Choice(["output", "input", "total"]),
+    required=True,
+    help="Which tokens the throughput counts, and so the cost.",
+)
+@click.option("--utilization", metavar="U", type=Number(fraction), help="Fraction of the hour at that throughput.")
+@click.option(
+    "--solve",
+    type=click.Choice(["tok-per-s", "utilization", "node-usd-per-hour"]),
+    help="Solve for this instead, with --usd-per-mtok.",
+)
+@click.option("--usd-per-mtok", metavar="C", type=Number(positive), help="With --solve: the cost to reach.")
+@as_of_option
+@json_option
+def cost(
+    node: str | None,
+    node_usd_per_hour: float | None,
+    term: str,
+    region: str | None,
+    tok_per_s: float | None,
+    token_kind: str,
+    utilization: float | None,
+    solve: str | None,
+    usd_per_mtok: float | None,
+    as_of: date,
+    as_json: bool,
+) -> None:
+    """Cost of a million tokens on a node, or what it takes to reach a cost."""
+    from analysis.model import cost as model
+
+    # each quantity of the identity: its option, the function that solves for it, how the answer reads
+    quantities = {
+        "cost_usd_per_mtok": ("--usd-per-mtok", model.cost_usd_per_mtok, "{:,.4f} USD per million {} tokens"),
+        "node_tok_per_s": ("--tok-per-s", model.node_tok_per_s_at_cost, "{:,.1f} {} tokens per second"),
+        "utilization": ("--utilization", model.utilization_at_cost, "{:.4f} of the hour"),
+        "price_usd_per_node_hour": (
+            "--node-usd-per-hour",
+            model.price_usd_per_node_hour_at_cost,
+            "{:,.4f} USD per node and hour",
+        ),
+    }
+    known: dict[str, Any] = {
+        "cost_usd_per_mtok": usd_per_mtok,
+        "node_tok_per_s": tok_per_s,
+        "utilization": utilization,
+        "price_usd_per_node_hour": node_usd_per_hour,
+    }
+    unknown = next(name for name, (option, *_) in quantities.items() if option == f"--{solve or 'usd-per-mtok'}")
+    price: dict[str, Any] = {}
+    if unknown != "price_usd_per_node_hour":
+        price = node_price(node, node_usd_per_hour, term, region, as_of)
+        known["price_usd_per_node_hour"] = price["price_usd_per_node_hour"]
+    elif node is not None:
+        raise InputError("--node", node, "nothing: the price is what is solved for")
+    for name, value in known.items():
+        option = quantities[name][0]
+        if name == unknown and value is not None:
+            raise InputError(option, value, "nothing: it is what is solved for" if solve else "--solve beside it")
+        if name != unknown and value is None:
+            raise InputError(option, None, "a number")
+    del known[unknown]
+
+    _, solver, reads = quantities[unknown]
+    solution = solver(**known)
+    result: dict[str, Any] = {"token_kind": token_kind, unknown: solution}
+    text = reads.format(solution, token_kind)
+    if unknown == "utilization":
+        result["reachable"] = solution <= 1
+        text += "" if solution <= 1 else ": above 1, so no utilization reaches this cost"
+    if "source" in price:
+        place = " ".join(part for part in (price["provider"], node, price["region"], price["term"]) if part)
+        text += f"\nprice: {price['price_usd_per_node_hour']:,.2f} USD per hour, {place}, {price['price_as_of']} ({price['source']})"
+        if price["prices_matched"] > 1:
+            text += f", the lowest of {price['prices_matched']}"
+    _print(result | price, as_json=as_json, text=text)
+
+
+def _one_line(error: click.ClickException) -> str:
+    """Say click's refusals in the one shape that all others have."""
+    if isinstance(error, click.MissingParameter):
+        wanted = getattr(error.param, "help", None) or "a value"
+        return str(InputError(_option(error.param), None, wanted[0].lower() + wanted[1:].rstrip(".")))
+    if isinstance(error, click.NoSuchOption):
+        near = ", ".join(sorted(error.possibilities or [])) or "an option that --help lists"
+        return str(InputError(error.option_name, Words("an unknown option"), near))
+    if isinstance(error, click.BadOptionUsage):
+        return str(InputError(error.option_name, None, "a value after it"))
+    if isinstance(error, click.BadParameter):
+        kind = error.param.type if error.param is not None else None
+        wanted = " or ".join(kind.choices) if isinstance(kind, click.Choice) else error.format_message()
+        value = re.match(r"'(.*?)' is not", error.message)
+        return str(InputError(_option(error.param), value[1] if value else None, wanted))
+    named = re.search(r"'(.*?)'|\((.*)\)", error.format_message())
+    got = next((part for part in named.groups() if part), None) if named else None
+    if isinstance(error, click.UsageError) and error.ctx is not None and isinstance(error.ctx.command, click.Group):
+        return str(InputError("COMMAND", got, " or ".join(error.ctx.command.list_commands(error.ctx))))
+    return str(InputError("argument", got, "no more arguments"))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; every refusal is one line and exit status 2.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after the program's name; those of the process if left out.
+
+    Returns
+    -------
+    int
+        0 on success, 2 on bad input, 130 when interrupted.
+    """
+    try:
+        cli.main(args=None if arguments is None else list(arguments), prog_name="analysis", standalone_mode=False)
+    except InputError as refusal:
+        print(f"error: {refusal}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    except click.ClickException as error:
+        print(f"error: {_one_line(error)}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    except (KeyboardInterrupt, click.Abort):
+        print("error: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # the reader of our output went away, as head does; point stdout elsewhere so that exit is silent
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return 0

@@ -6,6 +6,9 @@ command line can print it as one line and a test can look for the value in it.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,6 +42,12 @@ class InputError(ValueError):
         return InputError(where, self.got, self.expected)
 
 
+class Words(str):
+    """A description that stands in the place of a value, shown without quotes."""
+
+    __slots__ = ()
+
+
 def show(value: object) -> str:
     r"""Write a refused value on one short line.
 
@@ -49,45 +58,50 @@ def show(value: object) -> str:
     """
     if value is None:
         return "nothing"
-    text = repr(value) if isinstance(value, str) else str(value)
+    text = repr(value) if isinstance(value, str) and not isinstance(value, Words) else str(value)
     text = " ".join(text.split())
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _door(where: str, value: ArrayLike, accept: Any, expected: str) -> NDArray[np.float64]:
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(where, value, expected) from None
-    refused = ~(np.isfinite(array) & accept(array))
-    if refused.any():
-        raise InputError(where, float(array[refused].flat[0]), expected)
-    return array
+@dataclass(frozen=True)
+class Door:
+    """A domain of numbers: returns values as floats, or refuses the first that is outside.
+
+    Examples
+    --------
+    >>> print(positive("batch", [1, 2]))
+    [1. 2.]
+    >>> positive.parse("--batch", "1_000")
+    Traceback (most recent call last):
+    analysis.inputs.InputError: --batch: got '1_000', expected a number above 0
+    """
+
+    expected: str
+    accept: Callable[[NDArray[np.float64]], NDArray[np.bool_]]
+
+    def __call__(self, where: str, value: ArrayLike) -> NDArray[np.float64]:
+        """Accept finite numbers inside the domain."""
+        try:
+            array = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(where, value, self.expected) from None
+        refused = ~(np.isfinite(array) & self.accept(array))
+        if refused.any():
+            raise InputError(where, float(array[refused].flat[0]), self.expected)
+        return array
+
+    def parse(self, where: str, text: str) -> float:
+        """Read one number from text. Only plain decimal notation: ``float`` would also take 1_000 and other scripts."""
+        if not re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", text, re.ASCII):
+            raise InputError(where, text or None, self.expected)
+        return float(self(where, float(text)))
 
 
-def positive(where: str, value: ArrayLike) -> NDArray[np.float64]:
-    """Accept finite numbers above zero, as an array of floats."""
-    return _door(where, value, lambda a: a > 0, "a number above 0")
-
-
-def not_negative(where: str, value: ArrayLike) -> NDArray[np.float64]:
-    """Accept finite numbers from zero up, as an array of floats."""
-    return _door(where, value, lambda a: a >= 0, "a number, 0 or above")
-
-
-def fraction(where: str, value: ArrayLike) -> NDArray[np.float64]:
-    """Accept fractions above zero and at most one, as an array of floats."""
-    return _door(where, value, lambda a: (a > 0) & (a <= 1), "a fraction above 0 and at most 1")
-
-
-def share(where: str, value: ArrayLike) -> NDArray[np.float64]:
-    """Accept fractions from zero to one, both included, as an array of floats."""
-    return _door(where, value, lambda a: (a >= 0) & (a <= 1), "a fraction from 0 to 1")
-
-
-def whole(where: str, value: ArrayLike) -> NDArray[np.float64]:
-    """Accept whole numbers from one up, as an array of floats."""
-    return _door(where, value, lambda a: (a >= 1) & (a == np.floor(a)), "a whole number, 1 or above")
+positive = Door("a number above 0", lambda a: a > 0)
+not_negative = Door("a number, 0 or above", lambda a: a >= 0)
+fraction = Door("a fraction above 0 and at most 1", lambda a: (a > 0) & (a <= 1))
+share = Door("a fraction from 0 to 1", lambda a: (a >= 0) & (a <= 1))
+whole = Door("a whole number, 1 or above", lambda a: (a >= 1) & (a == np.floor(a)))
 
 
 def scalar_or_array(value: NDArray[np.float64]) -> Any:

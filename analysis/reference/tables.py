@@ -10,7 +10,6 @@ import calendar
 import csv
 import difflib
 import io
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -21,7 +20,7 @@ from typing import Any, Literal, get_args
 
 import pandas as pd
 
-from analysis.inputs import InputError
+from analysis.inputs import InputError, Words, not_negative
 from analysis.units import DATA_UNITS
 
 #: The tables lie beside the package, wherever the caller stands.
@@ -134,15 +133,15 @@ def read_csv_strict(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
         raw = path.read_bytes()
     except OSError as error:
         raise InputError(
-            str(path), error.strerror, "a readable file (the tables lie in data/ beside the package)"
+            str(path), Words(error.strerror), "a readable file (the tables lie in data/ beside the package)"
         ) from None
     if raw.startswith(b"\xef\xbb\xbf"):
-        raise InputError(f"{path.name} row 1", "a byte-order mark", "plain UTF-8")
+        raise InputError(f"{path.name} row 1", Words("a byte-order mark"), "plain UTF-8")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         row = raw[: error.start].count(b"\n") + 1
-        raise InputError(f"{path.name} row {row}", f"byte 0x{raw[error.start]:02x}", "UTF-8 text") from None
+        raise InputError(f"{path.name} row {row}", Words(f"byte 0x{raw[error.start]:02x}"), "UTF-8 text") from None
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: list[dict[str, str]] = []
     try:
@@ -151,7 +150,9 @@ def read_csv_strict(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
             raise InputError(f"{path.name} row 1", ",".join(header or []) or None, ",".join(expected))
         for cells in reader:
             if len(cells) != len(expected):
-                raise InputError(f"{path.name} row {reader.line_num}", f"{len(cells)} cells", f"{len(expected)} cells")
+                raise InputError(
+                    f"{path.name} row {reader.line_num}", Words(f"{len(cells)} cells"), f"{len(expected)} cells"
+                )
             for column, cell in zip(expected, cells, strict=True):
                 if cell != cell.strip() or not cell.isprintable():
                     raise InputError(
@@ -159,18 +160,8 @@ def read_csv_strict(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
                     )
             rows.append({**dict(zip(expected, cells, strict=True)), "row": str(reader.line_num)})
     except csv.Error as error:
-        raise InputError(f"{path.name} row {reader.line_num}", str(error), "a well-formed CSV row") from None
+        raise InputError(f"{path.name} row {reader.line_num}", Words(str(error)), "a well-formed CSV row") from None
     return rows
-
-
-def _number(where: str, text: str) -> float:
-    try:
-        value = float(text) if re.fullmatch(r"[-+0-9.eE]+", text) else math.nan
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or value < 0:
-        raise InputError(where, text or None, "a number, 0 or above")
-    return value
 
 
 def _row(path: Path, schema: Schema, cells: Mapping[str, str], sources: Iterable[str]) -> dict[str, Any]:
@@ -192,8 +183,8 @@ def _row(path: Path, schema: Schema, cells: Mapping[str, str], sources: Iterable
     unit = schema.units[cells["quantity"]]
     if cells["unit"] != unit or unit not in DATA_UNITS:
         raise InputError(place("unit"), cells["unit"] or None, f"{unit} for {cells['quantity']}")
-    value = _number(place("value"), cells["value"])
-    low, high = (_number(place(bound), cells[bound]) if cells[bound] else None for bound in ("low", "high"))
+    value = not_negative.parse(place("value"), cells["value"])
+    low, high = (not_negative.parse(place(bound), cells[bound]) if cells[bound] else None for bound in ("low", "high"))
     for bound, fits in (("low", low is None or low <= value), ("high", high is None or high >= value)):
         if not fits:
             raise InputError(place(bound), cells[bound], f"a bound around the value {cells['value']}")
