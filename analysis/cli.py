@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -148,7 +148,7 @@ def cost(
     from analysis.model import cost as model
 
     # each quantity of the identity: its option, the function that solves for it, how the answer reads
-    quantities = {
+    quantities: dict[str, tuple[str, Callable[..., Any], str]] = {
         "cost_usd_per_mtok": ("--usd-per-mtok", model.cost_usd_per_mtok, "{:,.4f} USD per million {} tokens"),
         "node_tok_per_s": ("--tok-per-s", model.node_tok_per_s_at_cost, "{:,.1f} {} tokens per second"),
         "utilization": ("--utilization", model.utilization_at_cost, "{:.4f} of the hour"),
@@ -188,7 +188,8 @@ def cost(
         text += "" if solution <= 1 else ": above 1, so no utilization reaches this cost"
     if "source" in price:
         place = " ".join(part for part in (price["provider"], node, price["region"], price["term"]) if part)
-        text += f"\nprice: {price['price_usd_per_node_hour']:,.2f} USD per hour, {place}, {price['price_as_of']} ({price['source']})"
+        text += f"\nprice: {price['price_usd_per_node_hour']:,.2f} USD per hour, {place},"
+        text += f" {price['price_as_of']} ({price['source']}, {price['status']})"
         if price["prices_matched"] > 1:
             text += f", the lowest of {price['prices_matched']}"
     _print(result | price, as_json=as_json, text=text)

@@ -36,8 +36,8 @@ def entry(name: str, *, latex: str, unit: Expr, means: str, constant: int | None
     return symbol
 
 
-SEC_PER_HOUR = entry("seconds_per_hour", latex="3600", unit=second / hour, means="seconds in an hour", constant=3600)
-TOK_PER_MTOK = entry("tokens_per_mtok", latex="10^{6}", unit=ONE, means="tokens in a million tokens", constant=10**6)
+SEC_PER_HOUR = entry("SECONDS_PER_HOUR", latex="3600", unit=second / hour, means="seconds in an hour", constant=3600)
+TOK_PER_MTOK = entry("TOKENS_PER_MTOK", latex="10^{6}", unit=ONE, means="tokens in a million tokens", constant=10**6)
 
 PRICE = entry("price", latex=r"p_\mathrm{node}", unit=USD / hour, means="price of one node for one hour")
 TPUT = entry("node_tput", latex="X", unit=token / second, means="tokens per second of the node at full use")

@@ -1,0 +1,275 @@
+"""From a claim's test to its verdict, and to the condition that decides it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.evidence.claims.registry import Claim, Computed, Context, Definition, MarketFact, Stated
+from analysis.evidence.scenarios import Choice, Point, Range, Space, central, sample, stretched
+
+#: Share of true samples from which "always" holds, and up to which anything fails ("can": below which).
+ALMOST, FEW = 0.95, 0.05
+#: A share this near to a limit is called close.
+CLOSE = 0.02
+#: A threshold decides when it removes at least half of the errors that the commoner answer alone makes.
+DECISIVE = 0.5
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """The threshold on one input that best separates true from false samples.
+
+    ``bisected`` is where the claim flips with the other inputs at their middle, None where it does not.
+    """
+
+    input: str
+    true_when: str
+    threshold: float | str
+    accuracy: float
+    bisected: float | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One row of the ledger."""
+
+    claim: Claim
+    context: Context
+    verdict: str
+    decided_by: str
+    close: bool = False
+    share_true: float | None = None
+    share_undefined: float | None = None
+    computed: Mapping[str, float] | None = None
+    boundary: Boundary | None = None
+    evidence: tuple[str, ...] = ()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Keys of sources.csv: who states it, what the computation rests on, and the rows that spoke."""
+        return tuple(dict.fromkeys((*self.claim.sources, *self.evidence)))
+
+
+def limits(quantifier: str) -> tuple[float, float]:
+    """Return the shares (fails up to, holds from) of a quantifier; between them it holds under a condition.
+
+    Examples
+    --------
+    >>> limits("always"), limits("can")
+    ((0.05, 0.95), (0.05, 0.05))
+    """
+    return {"always": (FEW, ALMOST), "typically": (FEW, 0.5), "can": (FEW, FEW)}[quantifier]
+
+
+def verdict_of_share(share_true: float, quantifier: str) -> str:
+    """Turn a share of true samples into a verdict.
+
+    Examples
+    --------
+    >>> [verdict_of_share(0.6, quantifier) for quantifier in ("always", "typically", "can")]
+    ['holds if', 'holds', 'holds']
+    """
+    fails_to, holds_from = limits(quantifier)
+    if share_true > holds_from or (share_true == holds_from and quantifier != "typically"):
+        return "holds"
+    return "fails" if share_true <= fails_to else "holds if"
+
+
+Test = Callable[[Point], NDArray[np.bool_]]
+
+
+def find_boundary(space: Space, points: Point, true: NDArray[np.bool_], test: Test) -> Boundary | None:
+    """Find the input whose single threshold best separates true from false samples.
+
+    Parameters
+    ----------
+    space : Space
+        Where the points come from.
+    points : dict of arrays, shape (n,)
+        Defined samples.
+    true : array of bool, shape (n,)
+        The test's answer on them.
+    test : callable
+        Answers a mapping of arrays with an array of bool; used for the bisection.
+
+    Returns
+    -------
+    Boundary or None
+        None where no threshold removes at least half of the errors that the commoner answer makes.
+    """
+    commoner = max(true.mean(), 1 - true.mean())
+    if commoner == 1:
+        return None
+    splits = {
+        name: (_best_values if isinstance(axis, Choice) else _best_threshold)(points[name], true)
+        for name, axis in space.items()
+    }
+    name, (accuracy, true_when, threshold) = max(splits.items(), key=lambda split: split[1][0])
+    if (accuracy - commoner) / (1 - commoner) < DECISIVE:
+        return None
+    return Boundary(name, true_when, threshold, accuracy, bisect(space, name, test))
+
+
+def _best_values(values: NDArray[Any], true: NDArray[np.bool_]) -> tuple[float, str, str]:
+    """Call true the values of a choice at which most samples are true."""
+    names, index = np.unique(values, return_inverse=True)
+    counts = np.bincount(index)
+    trues = np.bincount(index, weights=true)
+    right = np.maximum(trues, counts - trues).sum()
+    mostly = ", ".join(str(v) for v, t, c in zip(names, trues, counts, strict=True) if 2 * t > c)
+    return float(right / len(true)), "is", mostly or "none of its values"
+
+
+def _best_threshold(values: NDArray[np.float64], true: NDArray[np.bool_]) -> tuple[float, str, float]:
+    """Call true all samples at most, or above, the value that makes the fewest errors."""
+    order = np.argsort(values, kind="stable")
+    trues_up_to = np.cumsum(true[order])
+    falses_above = np.cumsum(~true[order])[-1] - np.cumsum(~true[order])
+    right_at_most = trues_up_to + falses_above
+    right_above = len(true) - right_at_most
+    true_when, right = (
+        ("at most", right_at_most) if right_at_most.max() >= right_above.max() else ("above", right_above)
+    )
+    best = int(right.argmax())
+    return float(right[best] / len(true)), true_when, float(values[order][best])
+
+
+def bisect(space: Space, name: str, test: Test) -> float | None:
+    """Find where the test flips along one input with the others at their middle; None where it does not."""
+    axis = space[name]
+    if not isinstance(axis, Range):
+        return None
+
+    def answer(quantile: float) -> bool:
+        point = {**central(space), name: float(axis.at(np.asarray(quantile)))}
+        return bool(test({key: np.array([value]) for key, value in point.items()})[0])
+
+    low, high = 0.0, 1.0
+    at_low = answer(low)
+    if at_low == answer(high):
+        return None
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if answer(middle) == at_low else (low, middle)
+    return float(axis.at(np.asarray((low + high) / 2)))
+
+
+def share_and_verdict(claim: Computed, space: Space, context: Context) -> tuple[float, str]:
+    """Sample a space; return the share of true among the defined samples, and the verdict it gives."""
+    defined, true, _ = claim.outcome(sample(space), context)
+    if not defined.any():
+        raise ValueError(f"claim {claim.id}: no sample of its space is defined")
+    share = float(true[defined].mean())
+    return share, verdict_of_share(share, claim.quantifier)
+
+
+def flipped(claim: Computed, context: Context) -> str:
+    """Return the verdict of a computed claim under its counterfactual."""
+    return share_and_verdict(claim, claim.counterfactual.apply(claim.space(context)), context)[1]
+
+
+def evaluate(claim: Claim, context: Context) -> Verdict:
+    """Compute the verdict of one claim.
+
+    Parameters
+    ----------
+    claim : Claim
+        Of the registry.
+    context : Context
+        The day of the data.
+
+    Returns
+    -------
+    Verdict
+
+    Raises
+    ------
+    ValueError
+        If a definition's structure is absent from the model, or no sample of a space is defined: faults of the
+        claim's test, not answers.
+    """
+    if isinstance(claim, Computed):
+        return _computed(claim, context)
+    if isinstance(claim, MarketFact):
+        return _market_fact(claim, context)
+    if isinstance(claim, Definition):
+        return _definition(claim, context)
+    raise TypeError(f"claim {claim.id}: a kind without a rule, {type(claim).__name__}")
+
+
+def _computed(claim: Computed, context: Context) -> Verdict:
+    space = claim.space(context)
+    points = sample(space)
+    share, verdict = share_and_verdict(claim, space, context)
+    others = {share_and_verdict(claim, stretched(space, factor), context)[1] for factor in (0.5, 2.0)}
+    defined, true, outcome = claim.outcome(points, context)
+    boundary = find_boundary(
+        space,
+        {name: values[defined] for name, values in points.items()},
+        true[defined],
+        lambda at: claim.outcome(at, context)[1],
+    )
+    values = None if outcome.value is None else np.broadcast_to(outcome.value, defined.shape)[defined]
+    return Verdict(
+        claim,
+        context,
+        verdict,
+        close=_near_limit(share, claim.quantifier) or others != {verdict},
+        share_true=share,
+        share_undefined=float(1 - defined.mean()),
+        computed=None if values is None else _band(values, claim.stated),
+        decided_by=_decided_by(claim, boundary, share),
+        boundary=boundary,
+    )
+
+
+def _near_limit(share: float, quantifier: str) -> bool:
+    return any(abs(share - limit) <= CLOSE for limit in limits(quantifier))
+
+
+def _band(values: NDArray[np.float64], stated: Stated | None) -> dict[str, float]:
+    p05, median, p95 = (float(v) for v in np.percentile(values, [5, 50, 95]))
+    band = {"p05": p05, "median": median, "p95": p95}
+    return band if stated is None else band | {"share_inside": float(stated.contains(values).mean())}
+
+
+def _decided_by(claim: Computed, boundary: Boundary | None, share: float) -> str:
+    if boundary is None:
+        return "every sample agrees" if share in (0.0, 1.0) else "no single input decides"
+    called = claim.inputs.get(boundary.input, boundary.input.replace("_", " "))
+    at = boundary.threshold if isinstance(boundary.threshold, str) else f"{boundary.threshold:.3g}"
+    return f"true where {called} {'is ' if boundary.true_when != 'is' else ''}{boundary.true_when} {at}"
+
+
+def _definition(claim: Definition, context: Context) -> Verdict:
+    structure = claim.test()
+    if not structure.present:
+        raise ValueError(f"claim {claim.id}: the model does not have the structure that the definition names")
+    return Verdict(claim, context, "by definition", decided_by=structure.departs_when)
+
+
+def _market_fact(claim: MarketFact, context: Context) -> Verdict:
+    """Compare the quantifier with the share of dated rows that support the fact.
+
+    The text that states the fact is no evidence for it, so its own rows do not count.
+    """
+    evidence = claim.test(context)
+    rows = evidence.rows[evidence.rows["source"] != "radar2026"]
+    if rows.empty:
+        return Verdict(claim, context, "unsupported", decided_by=evidence.searched)
+    share = float(rows["supports"].mean())
+    return Verdict(
+        claim,
+        context,
+        "cited" if verdict_of_share(share, claim.quantifier) == "holds" else "contradicted",
+        close=_near_limit(share, claim.quantifier),
+        share_true=share,
+        computed=_band(rows["value"].to_numpy(dtype=float), claim.stated),
+        decided_by=f"{int(rows['supports'].sum())} of {len(rows)} dated prices",
+        evidence=tuple(dict.fromkeys(rows["source"])),
+    )
