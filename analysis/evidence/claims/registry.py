@@ -96,8 +96,8 @@ class Claim:
     test: Callable[..., Any]
     stated: Stated | None
     sources: tuple[str, ...]
+    quantifier: Quantifier | None
     kind: ClassVar[str]
-    quantifier: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +123,7 @@ class Definition(Claim):
     """A statement that says how a thing is meant."""
 
     kind = "definition"
+    quantifier: None = None
 
 
 @dataclass(frozen=True, kw_only=True)
