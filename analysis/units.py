@@ -46,6 +46,8 @@ HOURS_PER_30_DAYS = 720
 TOKENS_PER_MTOK = 1_000_000
 BYTE_PER_GB = 10**9
 BYTE_PER_GIB = 2**30
+BYTE_PER_MIB = 2**20
+FLOP_PER_TFLOP = 10**12
 
 ONE = Integer(1)
 token = Quantity("token")
@@ -63,8 +65,14 @@ DATA_UNITS = frozenset(
         "USD/kWh",
         "USD/kW_month",
         "FLOP/s",
+        "TFLOP/s",
+        "TOP/s",
         "byte/s",
+        "GB/s",
         "byte",
+        "MiB",
+        "GB",
+        "GiB",
         "W",
         "token/s",
         "s",
@@ -72,6 +80,22 @@ DATA_UNITS = frozenset(
         "count",
     }
 )
+
+#: Factors from the units that data sheets print to the base units of the model: byte, second, FLOP.
+#: Integer units count operations (TOP/s); beside a floating-point peak an operation is a FLOP.
+BASE_UNITS_PER = {
+    "FLOP/s": 1,
+    "TFLOP/s": FLOP_PER_TFLOP,
+    "TOP/s": FLOP_PER_TFLOP,
+    "byte/s": 1,
+    "GB/s": BYTE_PER_GB,
+    "byte": 1,
+    "MiB": BYTE_PER_MIB,
+    "GB": BYTE_PER_GB,
+    "GiB": BYTE_PER_GIB,
+    "W": 1,
+    "count": 1,
+}
 
 
 class UnitError(ValueError):

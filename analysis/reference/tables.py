@@ -21,7 +21,8 @@ from typing import Any, Literal, get_args
 import pandas as pd
 
 from analysis.inputs import InputError, Words, not_negative
-from analysis.units import DATA_UNITS
+from analysis.reference.specs import MODEL_CLASSES, Accelerator, ApiModel, Node, Price
+from analysis.units import BASE_UNITS_PER, DATA_UNITS
 
 #: The tables lie beside the package, wherever the caller stands.
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -53,7 +54,10 @@ class Observation:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns that identify a row of one table, and the unit of each quantity it may hold."""
+    """The columns that identify a row of one table, and the unit of each quantity it may hold.
+
+    A quantity that sources print in several units lists them all, split by blanks: ``"GB GiB"``.
+    """
 
     name: str
     keys: tuple[str, ...]
@@ -66,17 +70,39 @@ class Schema:
         return (*self.keys, *(f.name for f in fields(Observation)))
 
 
+#: A row of this quantity says that an offer had ended by that day: its older prices are history.
+WITHDRAWN = "withdrawn"
+
 SCHEMAS = {
     schema.name: schema
     for schema in (
         Schema(
-            "node_prices", ("provider", "instance", "region", "term"), {"price": "USD/node_hour"}, frozenset({"region"})
+            "node_prices",
+            ("provider", "instance", "region", "term"),
+            {"price": "USD/node_hour", WITHDRAWN: "1"},
+            frozenset({"region"}),
         ),
-        Schema("api_prices", ("seller", "model", "token_kind", "tier"), {"price": "USD/Mtok"}),
+        Schema("api_prices", ("seller", "model", "token_kind", "tier"), {"price": "USD/Mtok", WITHDRAWN: "1"}),
+        Schema(
+            "accelerators",
+            ("accelerator",),
+            {
+                **{f"peak_{number_format}": "TFLOP/s" for number_format in ("tf32", "bf16", "fp8", "fp4")},
+                "peak_int8": "TOP/s",
+                "mem_nominal": "GB GiB",
+                "mem_capacity": "byte MiB GiB",
+                "mem_bw": "GB/s",
+                "link_bw": "GB/s",
+                "link_bw_both": "GB/s",
+                "tdp": "W",
+            },
+        ),
+        Schema("nodes", ("provider", "instance", "accelerator"), {"accelerator_count": "count"}),
     )
 }
 
 SOURCE_COLUMNS = ("key", "title", "publisher", "url", "published", "read", "licence")
+MODEL_COLUMNS = ("model", "class", "open_weights", "source", "locator", "note")
 _SLUG = re.compile(r"[a-z0-9][a-z0-9._+-]*")
 
 
@@ -180,9 +206,9 @@ def _row(path: Path, schema: Schema, cells: Mapping[str, str], sources: Iterable
         record[key] = cells[key]
     if cells["quantity"] not in schema.units:
         raise InputError(place("quantity"), cells["quantity"] or None, " or ".join(schema.units))
-    unit = schema.units[cells["quantity"]]
-    if cells["unit"] != unit or unit not in DATA_UNITS:
-        raise InputError(place("unit"), cells["unit"] or None, f"{unit} for {cells['quantity']}")
+    unit, units = cells["unit"], schema.units[cells["quantity"]].split()
+    if unit not in units or unit not in DATA_UNITS:
+        raise InputError(place("unit"), unit or None, f"{' or '.join(units)} for {cells['quantity']}")
     value = not_negative.parse(place("value"), cells["value"])
     low, high = (not_negative.parse(place(bound), cells[bound]) if cells[bound] else None for bound in ("low", "high"))
     for bound, fits in (("low", low is None or low <= value), ("high", high is None or high >= value)):
@@ -343,17 +369,25 @@ def table(name: str, *, as_of: date) -> Table:
     name : str
         A key of ``SCHEMAS``.
     as_of : date
-        The day. An item whose first row is later is absent.
+        The day. An item whose first row is later is absent, and so is an offer withdrawn by then.
 
     Returns
     -------
     Table
     """
-    rows = all_rows(name)
-    schema = SCHEMAS[name]
-    known = rows[rows["as_of"] <= as_of]
-    newest = known.sort_values("as_of", kind="stable").drop_duplicates([*schema.keys, "quantity"], keep="last")
-    return Table(schema, as_of, newest.sort_index().reset_index(drop=True))
+    return as_of_day(all_rows(name), SCHEMAS[name], as_of)
+
+
+def as_of_day(rows: pd.DataFrame, schema: Schema, as_of: date) -> Table:
+    """Select from rows of all dates what held on a day, as `table` does with a shipped table."""
+    known = rows[rows["as_of"] <= as_of].sort_values("as_of", kind="stable")
+    newest = known.drop_duplicates([*schema.keys, "quantity"], keep="last").sort_index()
+    ended = newest[newest["quantity"] == WITHDRAWN].set_index([*schema.keys])["as_of"]
+    if not ended.empty:
+        items = pd.MultiIndex.from_frame(newest[[*schema.keys]])
+        alive = [day > ended.get(item, date.min) for item, day in zip(items, newest["as_of"], strict=True)]
+        newest = newest[alive]
+    return Table(schema, as_of, newest.reset_index(drop=True))
 
 
 def node_prices(*, as_of: date) -> Table:
@@ -364,3 +398,141 @@ def node_prices(*, as_of: date) -> Table:
 def api_prices(*, as_of: date) -> Table:
     """Prices of tokens at APIs, by seller, model, token kind and tier. [USD/Mtok]."""
     return table("api_prices", as_of=as_of)
+
+
+def _statuses(rows: pd.DataFrame) -> dict[str, str]:
+    return dict(zip(rows["quantity"], rows["status"], strict=True))
+
+
+def accelerator(name: str, *, as_of: date) -> Accelerator:
+    """Read one accelerator, in the base units of the model.
+
+    Parameters
+    ----------
+    name : str
+        Its slug with the form factor, for example ``h100-sxm``.
+    as_of : date
+        The day; a part that came out later is absent.
+
+    Returns
+    -------
+    Accelerator
+
+    Raises
+    ------
+    InputError
+        If there is no such accelerator on that day; the message lists the nearest names.
+
+    Examples
+    --------
+    >>> h100 = accelerator("h100-sxm", as_of=SNAPSHOT)
+    >>> h100.mem_bw_byte_per_s, round(h100.mem_capacity_byte / 1e9, 2)
+    (3350000000000.0, 85.52)
+    """
+    rows = table("accelerators", as_of=as_of).where(accelerator=name)
+    values = {
+        quantity: value * BASE_UNITS_PER[unit]
+        for quantity, value, unit in zip(rows["quantity"], rows["value"], rows["unit"], strict=True)
+    }
+    link = values.get("link_bw", values["link_bw_both"] / 2 if "link_bw_both" in values else None)
+    return Accelerator(
+        name=name,
+        peak_flop_per_s={
+            quantity.removeprefix("peak_"): value for quantity, value in values.items() if quantity.startswith("peak_")
+        },
+        mem_capacity_byte=values.get("mem_capacity", values["mem_nominal"]),
+        mem_bw_byte_per_s=values["mem_bw"],
+        link_byte_per_s=link,
+        tdp_w=values.get("tdp"),
+        status=_statuses(rows),
+    )
+
+
+def accelerators(*, as_of: date) -> list[Accelerator]:
+    """Read every accelerator known on a day, in the order of the file."""
+    names = table("accelerators", as_of=as_of).rows["accelerator"].unique()
+    return [accelerator(name, as_of=as_of) for name in names]
+
+
+def price(row: pd.Series) -> Price:
+    """Make a record of one price row."""
+    return Price(**{column: row[column] for column in (f.name for f in fields(Price))})
+
+
+def node(instance: str, *, as_of: date, provider: str | None = None) -> Node:
+    """Read one node: which accelerators, how many, and every price known on a day.
+
+    Parameters
+    ----------
+    instance : str
+        The name on the price list in lower case, for example ``p5.48xlarge``.
+    as_of : date
+        The day.
+    provider : str, optional
+        Needed where several providers use the same name.
+
+    Returns
+    -------
+    Node
+
+    Raises
+    ------
+    InputError
+        If there is no such instance, or several providers have it.
+
+    Examples
+    --------
+    >>> p5 = node("p5.48xlarge", as_of=SNAPSHOT)
+    >>> p5.accelerator_count, p5.price(term="on-demand", region="us-east-1").value
+    (8, 55.04)
+    """
+    keys = {"instance": instance} | ({} if provider is None else {"provider": provider})
+    row = table("nodes", as_of=as_of).one(**keys)
+    offers = node_prices(as_of=as_of).rows
+    offers = offers[(offers["provider"] == row["provider"]) & (offers["instance"] == instance)]
+    return Node(
+        provider=row["provider"],
+        instance=instance,
+        accelerator=accelerator(row["accelerator"], as_of=as_of),
+        accelerator_count=int(row["value"]),
+        prices={(offer["region"], offer["term"]): price(offer) for _, offer in offers.iterrows()},
+    )
+
+
+@cache
+def api_models() -> dict[str, ApiModel]:
+    """Read which class each model at an API belongs to, and whether its weights are open.
+
+    Raises
+    ------
+    InputError
+        If a cell is blank or not of the known words, a source is unknown, or a model occurs twice.
+    """
+    return load_models(DATA / "models_at_apis.csv", sources().index)
+
+
+def load_models(path: Path, sources: Iterable[str]) -> dict[str, ApiModel]:
+    """Read and validate a table of models at APIs; errors as `api_models`."""
+    known = frozenset(sources)
+    weights = {"yes": True, "no": False, "unknown": None}
+    models: dict[str, ApiModel] = {}
+    for cells in read_csv_strict(path, MODEL_COLUMNS):
+        for column, fits, expected in (
+            ("model", _SLUG.fullmatch(cells["model"]), "a lower-case name without blanks"),
+            ("model", cells["model"] not in models, "a model that no other row has"),
+            ("class", cells["class"] in MODEL_CLASSES, " or ".join(MODEL_CLASSES)),
+            ("open_weights", cells["open_weights"] in weights, " or ".join(weights)),
+            ("source", cells["source"] in known, "a key of sources.csv"),
+            ("locator", cells["locator"], "the table, page or section of the source"),
+        ):
+            if not fits:
+                raise InputError(_place(path, int(cells["row"]), column), cells[column] or None, expected)
+        models[cells["model"]] = ApiModel(
+            model=cells["model"],
+            model_class=cells["class"],
+            open_weights=weights[cells["open_weights"]],
+            source=cells["source"],
+            locator=cells["locator"],
+            note=cells["note"],
+        )
+    return models

@@ -1,0 +1,125 @@
+"""Records of what the tables hold: frozen, in the base units of the model, with what each number rests on.
+
+Fields with a number may be arrays of one shape; functions of `analysis.model` broadcast over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from analysis.inputs import InputError
+
+#: Formats that a matmul unit computes in. Weights may be stored in a narrower one.
+COMPUTE_FORMATS = ("tf32", "bf16", "fp8", "fp4", "int8")
+
+#: What a model at an API is, by rules that data/README.md states.
+MODEL_CLASSES = ("commodity", "small", "frontier", "reasoning", "diffusion")
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """One accelerator of one form factor.
+
+    Parameters
+    ----------
+    name : str
+        Slug with the form factor.
+    peak_flop_per_s : mapping of str to float or array
+        Dense peak by compute format; a format without hardware of its own is missing. [FLOP/s]
+    mem_capacity_byte : float or array
+        What the driver reports where somebody read it, else what the data sheet prints. [byte]
+    mem_bw_byte_per_s : float or array
+        Memory bandwidth of the data sheet. [byte/s]
+    link_byte_per_s : float, array or None
+        Rate to the other accelerators of the node in one direction, None if not known. [byte/s]
+    tdp_w : float, array or None
+        Power limit of the part, None if not published. [W]
+    status : mapping of str to str
+        Quantity of the table to the status of its row.
+    """
+
+    name: str
+    peak_flop_per_s: Mapping[str, Any]
+    mem_capacity_byte: Any
+    mem_bw_byte_per_s: Any
+    link_byte_per_s: Any
+    tdp_w: Any
+    status: Mapping[str, str]
+
+    @property
+    def assumed(self) -> frozenset[str]:
+        """Quantities that no second source bears out."""
+        return frozenset(quantity for quantity, status in self.status.items() if status == "assumed")
+
+    def peak(self, number_format: str) -> Any:
+        """Return the dense peak in one compute format. [FLOP/s].
+
+        Raises
+        ------
+        InputError
+            If the part has no units for that format; the message lists those it has.
+        """
+        if number_format not in self.peak_flop_per_s:
+            has = " or ".join(self.peak_flop_per_s)
+            raise InputError("number_format", number_format, f"one that {self.name} computes in: {has}")
+        return self.peak_flop_per_s[number_format]
+
+
+@dataclass(frozen=True)
+class Price:
+    """One price as its row has it; ``low`` and ``high`` are None where the source gives no range."""
+
+    value: float
+    low: float | None
+    high: float | None
+    unit: str
+    as_of: date
+    source: str
+    locator: str
+    status: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Node:
+    """A whole node: accelerators of one kind, and its prices by region and term. [USD/node_hour]."""
+
+    provider: str
+    instance: str
+    accelerator: Accelerator
+    accelerator_count: int
+    prices: Mapping[tuple[str, str], Price]
+
+    def price(self, *, term: str, region: str | None = None) -> Price:
+        """Return the price of one term, in one region.
+
+        Raises
+        ------
+        InputError
+            If no such price is known on that day, or several regions have one and none was named.
+        """
+        of_term = {place: price for (place, its_term), price in self.prices.items() if its_term == term}
+        if not of_term:
+            terms = ", ".join(sorted({its_term for _, its_term in self.prices})) or "none"
+            raise InputError("term", term, f"a term with a price for {self.instance} on that day: {terms}")
+        if region is None and len(of_term) == 1:
+            return next(iter(of_term.values()))
+        if region not in of_term:
+            places = ", ".join(sorted(of_term))
+            raise InputError("region", region, f"one with a price for {self.instance} {term}: {places}")
+        return of_term[region]
+
+
+@dataclass(frozen=True)
+class ApiModel:
+    """What kind of model an API sells; ``open_weights`` is None where nothing was found."""
+
+    model: str
+    model_class: str
+    open_weights: bool | None
+    source: str
+    locator: str
+    note: str
