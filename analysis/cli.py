@@ -93,7 +93,7 @@ def node_price(
 
     asked = {"instance": str(node), "term": term} | ({} if region is None else {"region": region})
     try:
-        rows = node_prices(as_of=day).where(quantity="price", **asked)
+        rows = node_prices(as_of=day).where(**asked, quantity="price")
     except InputError as refusal:
         options = {"instance": "--node", "term": "--term", "region": "--region"}
         raise refusal.at(options.get(refusal.where, refusal.where)) from None
@@ -193,6 +193,34 @@ def cost(
         if price["prices_matched"] > 1:
             text += f", the lowest of {price['prices_matched']}"
     _print(result | price, as_json=as_json, text=text)
+
+
+@cli.command()
+@click.option("--only", metavar="ID", help="One statement, for example C36.")
+@as_of_option
+@json_option
+def claims(only: str | None, as_of: date, as_json: bool) -> None:
+    """Print the ledger: every statement with its verdict and what decides it."""
+    from tqdm import tqdm
+
+    from analysis.evidence.claims.ledger import record, verdicts
+
+    with tqdm(unit="claim", leave=False, disable=None) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        try:
+            found = verdicts(as_of=as_of, only=only, progress=progress)
+        except InputError as refusal:
+            raise refusal.at("--only") from None
+    records = [record(verdict) for verdict in found]
+    lines = []
+    for row in records:
+        close = ", close" if row["close"] else ""
+        lines.append(f"{row['id']}  {row['verdict']}{close}: {row['paraphrase']}\n     {row['decided_by']}")
+    _print(records, as_json=as_json, text="\n".join(lines))
 
 
 def _one_line(error: click.ClickException) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from analysis.inputs import fraction, not_negative, positive, scalar_or_array
 from analysis.units import SECONDS_PER_HOUR, TOKENS_PER_MTOK
@@ -268,9 +268,7 @@ def sweep_utilization(
     >>> sweep_utilization(36.0, node_tok_per_s=[1000.0], utilization=[0.5, 1.0]).cost_usd_per_mtok.tolist()
     [20.0, 10.0]
     """
-    throughput, busy_fraction = (
-        grid.ravel() for grid in np.meshgrid(np.asarray(node_tok_per_s), np.asarray(utilization), indexing="ij")
-    )
+    throughput, busy_fraction = _pairs(node_tok_per_s, utilization)
     return pd.DataFrame(
         {
             "node_tok_per_s": throughput,
@@ -280,3 +278,94 @@ def sweep_utilization(
             ),
         }
     )
+
+
+def sweep_breakeven(
+    price_usd_per_node_hour: float, *, node_tok_per_s: ArrayLike, api_usd_per_mtok: ArrayLike
+) -> pd.DataFrame:
+    """Tabulate the break-even utilization over throughputs and API prices.
+
+    Parameters
+    ----------
+    price_usd_per_node_hour : float
+        Price of the whole node. [USD/node_hour]
+    node_tok_per_s : array, shape (m,)
+        Throughputs at full use. [token/s]
+    api_usd_per_mtok : array, shape (n,)
+        What an API asks for tokens of the same kind. [USD/Mtok]
+
+    Returns
+    -------
+    DataFrame
+        One row for each pair, columns ``node_tok_per_s``, ``api_usd_per_mtok``, ``breakeven_utilization``;
+        above 1 the node never wins.
+
+    Raises
+    ------
+    InputError
+        As `utilization_at_cost`.
+
+    Examples
+    --------
+    >>> sweep_breakeven(36.0, node_tok_per_s=[1000.0], api_usd_per_mtok=[5.0, 20.0]).breakeven_utilization.tolist()
+    [2.0, 0.5]
+    """
+    throughput, api = _pairs(node_tok_per_s, api_usd_per_mtok)
+    needed = utilization_at_cost(api, price_usd_per_node_hour=price_usd_per_node_hour, node_tok_per_s=throughput)
+    return pd.DataFrame({"node_tok_per_s": throughput, "api_usd_per_mtok": api, "breakeven_utilization": needed})
+
+
+def sweep_demand(
+    price_usd_per_node_hour: float, *, rate_req_per_s: float, output_tokens: float, node_tok_per_s: ArrayLike
+) -> pd.DataFrame:
+    """Tabulate what a faster node changes when the demand stays as it is.
+
+    Parameters
+    ----------
+    price_usd_per_node_hour : float
+        Price of the whole node. [USD/node_hour]
+    rate_req_per_s : float
+        Requests that arrive. [request/s]
+    output_tokens : float
+        Output tokens of one request. [token/request]
+    node_tok_per_s : array, shape (m,)
+        Throughputs at full use. [token/s]
+
+    Returns
+    -------
+    DataFrame
+        Columns ``node_tok_per_s``, ``utilization``, ``cost_full_usd_per_mtok`` (at full use) and
+        ``cost_usd_per_mtok`` (at this demand).
+
+    Raises
+    ------
+    InputError
+        As `cost_usd_per_mtok_at_demand`.
+
+    Examples
+    --------
+    >>> sweep_demand(36.0, rate_req_per_s=1.0, output_tokens=500.0, node_tok_per_s=[1000.0]).iloc[0].tolist()
+    [1000.0, 0.5, 10.0, 20.0]
+    """
+    throughput = positive("node_tok_per_s", node_tok_per_s)
+    return pd.DataFrame(
+        {
+            "node_tok_per_s": throughput,
+            "utilization": rate_req_per_s * output_tokens / throughput,
+            "cost_full_usd_per_mtok": cost_usd_per_mtok(
+                price_usd_per_node_hour, node_tok_per_s=throughput, utilization=1.0
+            ),
+            "cost_usd_per_mtok": cost_usd_per_mtok_at_demand(
+                price_usd_per_node_hour,
+                rate_req_per_s=rate_req_per_s,
+                output_tokens=output_tokens,
+                node_tok_per_s=throughput,
+            ),
+        }
+    )
+
+
+def _pairs(first: ArrayLike, second: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return every pair of two lists, the second running fastest."""
+    left, right = np.meshgrid(np.asarray(first, dtype=float), np.asarray(second, dtype=float), indexing="ij")
+    return left.ravel(), right.ravel()

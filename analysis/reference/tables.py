@@ -295,7 +295,7 @@ class Table:
         for column, wanted in keys.items():
             matching = selected[selected[column] == wanted]
             if matching.empty:
-                near = nearest(wanted, selected[column].unique())
+                near = nearest(wanted, selected[column].unique()) or "there is none"
                 raise InputError(column, wanted, f"one in {self.schema.name} as of {self.as_of}: {near}")
             selected = matching
         return selected
@@ -536,3 +536,48 @@ def load_models(path: Path, sources: Iterable[str]) -> dict[str, ApiModel]:
             note=cells["note"],
         )
     return models
+
+
+def output_prices(*, as_of: date, classes: Iterable[str] = MODEL_CLASSES) -> pd.DataFrame:
+    """Return the standard prices of output tokens on a day, with the class of each model.
+
+    Parameters
+    ----------
+    as_of : date
+        The day.
+    classes : iterable of str
+        Which classes of models (`specs.MODEL_CLASSES`).
+
+    Returns
+    -------
+    DataFrame
+        Rows of api_prices with a column ``class``.
+
+    Examples
+    --------
+    >>> sorted(output_prices(as_of=SNAPSHOT, classes=["diffusion"])["model"].unique())[0]
+    'mercury-2'
+    """
+    rows = api_prices(as_of=as_of).where(token_kind="output", tier="standard", quantity="price")
+    models = api_models()
+    rows = rows.assign(**{"class": [models[model].model_class for model in rows["model"]]})
+    return rows[rows["class"].isin(list(classes))]
+
+
+def price_bands(rows: pd.DataFrame) -> pd.DataFrame:
+    """Summarise prices by class of model: how many, and the 5th, 50th and 95th percentile.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        From `output_prices`.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``class``, ``prices``, ``p05``, ``median``, ``p95``, the cheapest class first. [USD/Mtok]
+    """
+    bands = rows.groupby("class")["value"].quantile([0.05, 0.5, 0.95]).unstack()
+    bands.columns = pd.Index(["p05", "median", "p95"])
+    bands.insert(0, "prices", rows.groupby("class").size())
+    return bands.sort_values("median").reset_index()

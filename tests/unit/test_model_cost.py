@@ -155,3 +155,15 @@ def test_sweep_has_every_pair_once():
     assert len(frame.drop_duplicates(["node_tok_per_s", "utilization"])) == 6
     row = frame[(frame.node_tok_per_s == 200) & (frame.utilization == 0.5)].cost_usd_per_mtok.item()
     assert row == cost.cost_usd_per_mtok(33, node_tok_per_s=200, utilization=0.5)
+
+
+def test_breakeven_sweep_pairs_throughputs_with_prices():
+    frame = cost.sweep_breakeven(36, node_tok_per_s=[1000, 10000], api_usd_per_mtok=[10, 1])
+    assert frame.breakeven_utilization.tolist() == pytest.approx([1, 10, 0.1, 1])
+
+
+def test_demand_sweep_keeps_the_cost_and_lowers_the_utilization():
+    frame = cost.sweep_demand(36, rate_req_per_s=1, output_tokens=500, node_tok_per_s=[1000, 5000])
+    assert frame.utilization.tolist() == pytest.approx([0.5, 0.1])
+    assert frame.cost_usd_per_mtok.tolist() == pytest.approx([20, 20])
+    assert frame.cost_full_usd_per_mtok.tolist() == pytest.approx([10, 2])

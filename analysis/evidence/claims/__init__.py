@@ -2,3 +2,5 @@
 
 Importing this package registers them all.
 """
+
+from analysis.evidence.claims import cost as cost

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from datetime import date
 from typing import Any
+
+import pandas as pd
 
 from analysis.evidence.claims.registry import REGISTRY, Context
 from analysis.evidence.claims.verdict import Verdict, evaluate
@@ -70,3 +72,47 @@ def record(verdict: Verdict) -> dict[str, Any]:
         "sources": list(verdict.sources),
         "as_of": verdict.context.as_of.isoformat(),
     }
+
+
+def summary(verdicts: Iterable[Verdict]) -> pd.DataFrame:
+    """Put verdicts into words for a table: one row each, with the address of the chapter that computes it."""
+    return pd.DataFrame(
+        [
+            {
+                "id": verdict.claim.id,
+                "statement": verdict.claim.paraphrase,
+                "verdict": verdict.verdict + (" (close)" if verdict.close else ""),
+                "stated": _stated_words(verdict),
+                "computed": _computed_words(verdict),
+                "decided_by": verdict.decided_by,
+                "kind": verdict.claim.kind,
+                "stated_in": verdict.claim.stated_in,
+                "address": f"{verdict.claim.chapter}.html#{verdict.claim.anchor}",
+            }
+            for verdict in verdicts
+        ]
+    )
+
+
+def _stated_words(verdict: Verdict) -> str:
+    stated = verdict.claim.stated
+    return "" if stated is None else f"{stated.low:g} to {stated.high:g} {stated.unit}"
+
+
+def _computed_words(verdict: Verdict) -> str:
+    """Say what was found: the share of true samples or rows, and the middle 90 % of the number behind it."""
+    words = [] if verdict.share_true is None else [f"{verdict.share_true:.0%} true"]
+    if verdict.computed is not None and verdict.claim.stated is not None:
+        band = verdict.computed
+        words.append(f"{band['p05']:.3g} to {band['p95']:.3g} {verdict.claim.stated.unit}")
+    return ", ".join(words)
+
+
+def tally(verdicts: Iterable[Verdict]) -> pd.DataFrame:
+    """Count verdicts, the commonest first."""
+    counts = pd.Series([verdict.verdict for verdict in verdicts]).value_counts(sort=False)
+    return (
+        counts.rename_axis("verdict")
+        .reset_index(name="statements")
+        .sort_values(["statements", "verdict"], ascending=[False, True], ignore_index=True)
+    )
