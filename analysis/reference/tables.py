@@ -581,3 +581,25 @@ def price_bands(rows: pd.DataFrame) -> pd.DataFrame:
     bands.columns = pd.Index(["p05", "median", "p95"])
     bands.insert(0, "prices", rows.groupby("class").size())
     return bands.sort_values("median").reset_index()
+
+
+def with_urls(rows: pd.DataFrame) -> pd.DataFrame:
+    """Add the address of each row's source in a column ``url``, so that a page can link to it."""
+    return rows.assign(url=sources().loc[rows["source"], "url"].to_numpy())
+
+
+def assumed_rows(*, as_of: date) -> pd.DataFrame:
+    """Return the rows of every table, as of a day, that no usable source bears out.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``table``, ``item``, ``quantity``, ``value``, ``unit``, ``note``.
+    """
+    found = []
+    for name, schema in SCHEMAS.items():
+        rows = table(name, as_of=as_of).rows
+        rows = rows[rows["status"] == "assumed"]
+        items = [" ".join(filter(None, keys)) for keys in rows[[*schema.keys]].itertuples(index=False)]
+        found.append(rows.assign(table=name, item=items)[["table", "item", "quantity", "value", "unit", "note"]])
+    return pd.concat([frame for frame in found if not frame.empty], ignore_index=True)
