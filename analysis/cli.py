@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import click
@@ -221,6 +222,43 @@ def claims(only: str | None, as_of: date, as_json: bool) -> None:
         close = ", close" if row["close"] else ""
         lines.append(f"{row['id']}  {row['verdict']}{close}: {row['paraphrase']}\n     {row['decided_by']}")
     _print(records, as_json=as_json, text="\n".join(lines))
+
+
+@cli.command("measure-host")
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write the measurement as a CSV.")
+@json_option
+def measure_host(out: Path | None, as_json: bool) -> None:
+    """Measure this computer's memory bandwidth, matmul rate and batching curve (some 15 seconds)."""
+    from tqdm import tqdm
+
+    from analysis.evidence import host
+
+    with tqdm(unit="step", leave=False, disable=None) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        measured = host.measure_host(progress=progress)
+    if out is not None:
+        try:
+            # a measurement is dated with the day on which it was made
+            host.write_csv(measured, out, as_of=date.today())
+        except InputError as refusal:
+            raise refusal.at("--out") from None
+    result = host.record(measured)
+    lines = [
+        f"{measured.machine}, {measured.threads} threads, {result['number_format']}",
+        f"memory {measured.bandwidth_byte_per_s / 1e9:,.1f} GB/s, matmul {measured.peak_flop_per_s / 1e9:,.1f} GFLOP/s,"
+        f" ridge {result['ridge_flop_per_byte']:,.1f} FLOP/byte",
+        "batch     time     of one vector's time",
+    ]
+    one = next(iter(measured.seconds_by_batch.values()))
+    lines += [
+        f"{batch:>5} {seconds * 1e3:>8,.1f} ms {seconds / one:>8,.1f}"
+        for batch, seconds in measured.seconds_by_batch.items()
+    ]
+    _print(result, as_json=as_json, text="\n".join(lines))
 
 
 def _one_line(error: click.ClickException) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sympy import Expr, Integer, Symbol, latex
 
-from analysis.units import ONE, USD, hour, request, second, token
+from analysis.units import ONE, USD, byte, flop, hour, request, second, token
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,37 @@ API_PRICE = entry(
 )
 RATE = entry("rate", latex=r"\lambda", unit=request / second, means="requests that arrive per second")
 ANSWER = entry("answer", latex=r"S_\mathrm{out}", unit=token / request, means="tokens in one answer")
+
+# the roofline
+FLOP_PER_WEIGHT = entry(
+    "FLOP_PER_WEIGHT",
+    latex="2",
+    unit=flop,
+    means="operations of one weight for one position: a multiplication and an addition",
+    constant=2,
+)
+WEIGHTS = entry("weights", latex="N", unit=ONE, means="weights that a pass multiplies")
+POSITIONS = entry("positions", latex="m", unit=ONE, means="positions that a pass computes, over all its sequences")
+BYTES_PER_WEIGHT = entry(
+    "bytes_per_weight", latex=r"b_\mathrm{w}", unit=byte, means="bytes that one stored weight takes, with its scales"
+)
+BYTES_PER_ACT = entry(
+    "bytes_per_activation", latex=r"b_\mathrm{a}", unit=byte, means="bytes of one number that goes in or comes out"
+)
+INPUTS = entry("inputs", latex=r"d_\mathrm{in}", unit=ONE, means="rows of a weight matrix: numbers that go in")
+OUTPUTS = entry("outputs", latex=r"d_\mathrm{out}", unit=ONE, means="columns of a weight matrix: numbers that come out")
+PEAK = entry(
+    "peak_flop_per_s",
+    latex=r"P_\mathrm{peak}",
+    unit=flop / second,
+    means="dense peak in the format that the matmul units compute in",
+)
+MEM_BW = entry("mem_bw_byte_per_s", latex=r"\mathrm{BW}", unit=byte / second, means="peak memory bandwidth")
+MFU = entry("mfu", latex=r"\eta_\mathrm{f}", unit=ONE, means="share of the peak that matmuls reach")
+MBU = entry("mbu", latex=r"\eta_\mathrm{b}", unit=ONE, means="share of the memory bandwidth that reading reaches")
+INTENSITY = entry(
+    "intensity", latex=r"\mathcal{I}", unit=flop / byte, means="arithmetic intensity: operations for each byte moved"
+)
 
 UNITS = {e.symbol: e.unit for e in TABLE.values()}
 

@@ -123,3 +123,41 @@ class ApiModel:
     source: str
     locator: str
     note: str
+
+
+@dataclass(frozen=True)
+class Host:
+    """One computer, measured: the two roofs, and the time of a matrix times batches of vectors.
+
+    Parameters
+    ----------
+    machine : str
+        Slug of the processor.
+    threads : int
+        Threads that the kernels used.
+    inputs, outputs : int
+        Columns and rows of the matrix; it is larger than the caches. [1]
+    bytes_per_weight : float
+        Size of one of its numbers, and of those that go in and come out. [byte]
+    copy_byte_per_s, read_byte_per_s : float
+        Bytes read plus written by a copy; bytes read by a sum of squares or a matmul. [byte/s]
+    peak_flop_per_s : float
+        Rate of a large square matmul in the same number format. [FLOP/s]
+    seconds_by_batch : mapping of int to float
+        Time of the matrix times that many vectors. [s]
+    """
+
+    machine: str
+    threads: int
+    inputs: int
+    outputs: int
+    bytes_per_weight: float
+    copy_byte_per_s: float
+    read_byte_per_s: float
+    peak_flop_per_s: float
+    seconds_by_batch: Mapping[int, float]
+
+    @property
+    def bandwidth_byte_per_s(self) -> float:
+        """Memory roof: the most that either kernel moved. [byte/s]."""
+        return max(self.copy_byte_per_s, self.read_byte_per_s)

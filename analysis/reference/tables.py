@@ -20,8 +20,8 @@ from typing import Any, Literal, get_args
 
 import pandas as pd
 
-from analysis.inputs import InputError, Words, not_negative
-from analysis.reference.specs import MODEL_CLASSES, Accelerator, ApiModel, Node, Price
+from analysis.inputs import InputError, Words, not_negative, whole
+from analysis.reference.specs import MODEL_CLASSES, Accelerator, ApiModel, Host, Node, Price
 from analysis.units import BASE_UNITS_PER, DATA_UNITS
 
 #: The tables lie beside the package, wherever the caller stands.
@@ -98,6 +98,21 @@ SCHEMAS = {
             },
         ),
         Schema("nodes", ("provider", "instance", "accelerator"), {"accelerator_count": "count"}),
+        Schema(
+            "host_example",
+            ("machine", "batch"),
+            {
+                "threads": "count",
+                "inputs": "count",
+                "outputs": "count",
+                "bytes_per_weight": "byte",
+                "copy_byte_per_s": "byte/s",
+                "read_byte_per_s": "byte/s",
+                "peak_flop_per_s": "FLOP/s",
+                "time": "s",
+            },
+            frozenset({"batch"}),
+        ),
     )
 }
 
@@ -603,3 +618,54 @@ def assumed_rows(*, as_of: date) -> pd.DataFrame:
         items = [" ".join(filter(None, keys)) for keys in rows[[*schema.keys]].itertuples(index=False)]
         found.append(rows.assign(table=name, item=items)[["table", "item", "quantity", "value", "unit", "note"]])
     return pd.concat([frame for frame in found if not frame.empty], ignore_index=True)
+
+
+def host(path: Path | None = None) -> Host:
+    """Read one computer's measurement, the shipped example or a file that ``measure-host`` wrote.
+
+    Parameters
+    ----------
+    path : Path, optional
+        The file; without it ``data/host_example.csv``.
+
+    Returns
+    -------
+    Host
+
+    Raises
+    ------
+    InputError
+        If a row is damaged, a quantity is missing, or the file holds several computers or days.
+
+    Examples
+    --------
+    >>> sorted(host().seconds_by_batch)
+    [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+    """
+    schema = SCHEMAS["host_example"]
+    path = path or DATA / f"{schema.name}.csv"
+    rows = load(path, schema, sources().index)
+    for column in ("machine", "as_of"):
+        if rows[column].nunique() != 1:
+            raise InputError(
+                path.name, Words(f"{rows[column].nunique()} in column {column}"), "one computer on one day"
+            )
+    single = rows[rows["batch"] == ""].set_index("quantity")["value"]
+    missing = [quantity for quantity in schema.units if quantity not in single.index and quantity != "time"]
+    curve = rows[rows["quantity"] == "time"]
+    if missing or curve.empty:
+        raise InputError(path.name, None, f"a row for {(missing or ['time'])[0]}")
+    return Host(
+        machine=rows["machine"].iloc[0],
+        threads=int(single["threads"]),
+        inputs=int(single["inputs"]),
+        outputs=int(single["outputs"]),
+        bytes_per_weight=single["bytes_per_weight"],
+        copy_byte_per_s=single["copy_byte_per_s"],
+        read_byte_per_s=single["read_byte_per_s"],
+        peak_flop_per_s=single["peak_flop_per_s"],
+        seconds_by_batch={
+            int(whole.parse(f"{path.name} row {line}, column batch", batch)): seconds
+            for batch, seconds, line in zip(curve["batch"], curve["value"], curve["row"], strict=True)
+        },
+    )
