@@ -7,6 +7,7 @@ comparison of outputs does not see, above all outputs that are not there.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -107,7 +108,7 @@ def execute(notebook: NotebookNode, *, path: Path) -> NotebookNode:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONWARNINGS"}
     try:
         # a manager that was handed over is not shut down unless asked
-        client.execute(cwd=str(path.parent), env=environment, cleanup_kc=True)
+        asyncio.run(client.async_execute(cwd=str(path.parent), env=environment, cleanup_kc=True))
     except CellExecutionError as error:
         raise CellError(f"{path.name}: {_failed_cell(notebook)}: {error.ename}: {error.evalue}") from None
     except (CellTimeoutError, DeadKernelError) as error:
