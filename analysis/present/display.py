@@ -171,7 +171,10 @@ def walk(part: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _with_stable_names(spec: dict[str, Any]) -> dict[str, Any]:
-    """Name datasets by what they hold, views and parameters by their order: Altair counts them per process."""
+    """Name datasets by what they hold, views and parameters by their order.
+
+    Altair counts them or hashes them with unrounded numbers in them, depending on its version.
+    """
     datasets = {}
     renamed = {}
     for old, rows in spec.pop("datasets", {}).items():
@@ -185,7 +188,7 @@ def _with_stable_names(spec: dict[str, Any]) -> dict[str, Any]:
         known = counted[match[1]]
         return known.setdefault(match[0], f"{match[1]}_{len(known) + 1}")
 
-    text = re.sub(r"\b(view|param)_\d+", count, text)
+    text = re.sub(r"\b(view|param)_(?:[0-9a-f]{16}(?:_\d+)?|\d+)\b", count, text)
     text = re.sub(r"\bdata-[0-9a-f]{32}\b", lambda match: renamed.get(match[0], match[0]), text)
     stable: dict[str, Any] = json.loads(text)
     if datasets:

@@ -1,8 +1,9 @@
 """How charts look: the one place where a colour gets its meaning.
 
 Hues are from the set of Okabe and Ito (https://jfly.uni-koeln.de/color/), which people with the common forms
-of colour blindness tell apart. Each has a twin for dark pages; the page's script swaps one for the other, so a
-chart is built once. Colour is never the only cue: each thing has a dash and a shape of its own too.
+of colour blindness tell apart, darkened where text in that colour would be too faint on white. Each has a twin
+for dark pages; the page's script swaps one for the other, so a chart is built once. Colour is never the only
+cue: each thing has a dash and a shape of its own too.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ GRID = Mark("#dfe2e6", "#333a44")
 SOFT = Mark("#59636e", "#a9b1ba")
 
 AUTOREGRESSIVE = Mark("#0072b2", "#56b4e9")
-SPECULATIVE = Mark("#d55e00", "#ff9e5e", (8, 3), "square")
+SPECULATIVE = Mark("#b85000", "#ff9e5e", (8, 3), "square")
 DIFFUSION = Mark("#007a59", "#2fd0a5", (2, 2), "triangle-up")
 SPARSE = Mark("#a6457d", "#e39bc6", (8, 3, 2, 3), "diamond")
 

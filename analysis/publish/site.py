@@ -77,7 +77,8 @@ def build(
         command += ["--path-output", str(out)]
     # the order of sets must not reach a page, and a tree is built with its own package
     environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(_import_path(root))}
-    process = subprocess.Popen(  # noqa: S603 (our own command)
+    log = []
+    with subprocess.Popen(  # noqa: S603 (our own command)
         command,
         cwd=root,
         env=environment,
@@ -85,15 +86,12 @@ def build(
         stderr=subprocess.STDOUT,
         text=True,
         encoding="utf-8",
-    )
-    assert process.stdout is not None
-    log = []
-    for raw in process.stdout:
-        line = _COLOUR.sub("", raw).rstrip()
-        log.append(line)
-        if step := _STEP.search(line):
-            progress(step[1], int(step[2]))
-    if process.wait() != 0:
+    ) as process:
+        for raw in process.stdout or ():
+            log.append(_COLOUR.sub("", raw).rstrip())
+            if step := _STEP.search(log[-1]):
+                progress(step[1], int(step[2]))
+    if process.returncode != 0:
         told = [line for line in log if re.search(r"WARNING|ERROR|error|Exception", line)]
         raise BuildError("the build failed:\n" + "\n".join(told or log[-20:]))
     site = (out or root) / "_build" / "html"

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 #: Under this policy the site has to work: nothing from elsewhere, no inline script, no eval.
 POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -26,6 +28,9 @@ CHROMIUM_OPTIONS = [
 ]
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 900}
+
+#: How long a chart may take before it counts as not drawn.
+PATIENCE_MS = 15_000
 
 DRAWN = """
 (mode) => document.documentElement.dataset.theme === mode && [...document.querySelectorAll("script[data-chart]")].every(
@@ -59,6 +64,13 @@ CHARTS = """
 def find_chromium() -> str | None:
     """Return the path of the system's Chromium, if there is one."""
     return next((path for path in map(shutil.which, CHROMIUM_NAMES) if path), None)
+
+
+def chromium_or_skip() -> None:
+    """Skip the test where there is no browser, or fail it where one is required (REQUIRE_BROWSER=1)."""
+    if find_chromium() is None:
+        reason = f"no Chromium on PATH ({', '.join(CHROMIUM_NAMES)})"
+        (pytest.fail if os.environ.get("REQUIRE_BROWSER") == "1" else pytest.skip)(reason)
 
 
 @contextmanager
@@ -127,7 +139,7 @@ class Visit:
         from playwright.sync_api import TimeoutError as TooLate
 
         try:
-            self.page.wait_for_function(DRAWN, arg=mode, timeout=15_000)
+            self.page.wait_for_function(DRAWN, arg=mode, timeout=PATIENCE_MS)
         except TooLate:
             self.problems.append(f"a chart is not drawn ({mode})")
         self.page.evaluate(SETTLED)
@@ -191,8 +203,3 @@ def contrast(ink: str, paper: str) -> float:
 def as_file(root: Path, page: str) -> str:
     """Return the ``file:`` address of a page."""
     return (root / f"{page}.html").resolve().as_uri()
-
-
-def required() -> bool:
-    """Whether the browser tests must run rather than be skipped."""
-    return os.environ.get("REQUIRE_BROWSER") == "1"

@@ -1,0 +1,49 @@
+"""Style, types and floors: what a tool says about the tree is a test like any other."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+
+
+def run(*command: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([BIN / command[0], *command[1:]], cwd=cwd, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",), ("lint-imports",)],
+    ids=["lint", "format", "types", "floors"],
+)
+def test_tree_passes(command: tuple[str, ...]) -> None:
+    done = run(*command)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_package_under_test_lies_in_this_tree() -> None:
+    """An editable installation of another checkout would be tested in its place."""
+    import analysis
+
+    assert Path(analysis.__file__).resolve().parent == ROOT / "analysis"
+
+
+@pytest.mark.parametrize(
+    ("below", "above"),
+    [("model/cost.py", "analysis.evidence.scenarios"), ("present/charts.py", "analysis.model.cost")],
+    ids=["upward", "sideways"],
+)
+def test_import_against_the_floors_is_refused(tmp_path: Path, below: str, above: str) -> None:
+    shutil.copytree(ROOT / "analysis", tmp_path / "analysis", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    module = tmp_path / "analysis" / below
+    module.write_text(module.read_text() + f"\nimport {above}\n")
+    done = run("lint-imports", "--no-cache", cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"is not allowed to import {above.rpartition('.')[0]}" in done.stdout

@@ -1,0 +1,227 @@
+"""The built site in a browser: every page, over HTTP under the content policy and from a file."""
+
+from __future__ import annotations
+
+import filecmp
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import browser as look
+import pytest
+
+from analysis.publish import site as publish
+from analysis.publish.notebooks import ROOT
+
+PAGES = [*publish.pages(), "genindex", "search"]
+
+#: Rules of axe that a page may violate, each with its reason. An entry that no page needs any more fails.
+ALLOWED: dict[str, str] = {}
+violated: set[str] = set()
+visited: set[str] = set()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site from nothing: pages of an earlier build would hide what a change breaks."""
+    return publish.build(out=tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="module")
+def origin(site: Path) -> Iterator[str]:
+    with look.serve(site) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    look.chromium_or_skip()
+    with look.chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def context(chromium: Any) -> Any:
+    return chromium.new_context(viewport=look.PHONE)
+
+
+def test_every_page_of_the_contents_is_there(site: Path) -> None:
+    """A build can succeed and leave nothing: https://github.com/brainhackorg/brainhack_jupyter_book/issues/201."""
+    assert publish.missing_pages(site, publish.pages()) == []
+    assert len(publish.pages()) >= 3
+
+
+def test_missing_and_empty_pages_are_told(site: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(site, tmp_path / "copy")
+    first, second, *_ = publish.pages()
+    (copy / f"{first}.html").unlink()
+    (copy / f"{second}.html").write_text("<html></html>")
+    (copy / "index.html").unlink()
+    assert publish.missing_pages(copy, publish.pages()) == [first, second, "index"]
+
+
+def test_pages_hold_no_inline_script_and_no_address_to_load_from(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        if "_static" not in path.parts:
+            for needle in ("<script>", "onclick=", "cdn.", "unpkg", "fontawesome.js"):
+                assert needle not in path.read_text(), f"{path.name} holds {needle}"
+
+
+def test_two_builds_are_the_same_to_the_byte(site: Path, tmp_path: Path) -> None:
+    again = publish.build(out=tmp_path)
+    first, second = ({p.relative_to(root): p for p in root.rglob("*") if p.is_file()} for root in (site, again))
+    assert set(first) == set(second)
+    assert [name for name in first if not filecmp.cmp(first[name], second[name], shallow=False)] == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("page", PAGES)
+def test_page_under_the_policy(context: Any, origin: str, page: str) -> None:
+    """Nothing from elsewhere, no complaint, charts drawn by day and by night, no sideways scrolling, axe clean.
+
+    The air-gapped reader: https://github.com/vega/altair/issues/2316.
+    """
+    visit = look.Visit(context, f"{origin}/{page}.html", origin=origin)
+    visit.settle()
+    visit.check_charts()
+    visit.check_width()
+    found = visit.axe()
+    visit.check_dark()
+    visit.page.set_viewport_size(look.DESK)
+    visit.check_width()
+    found |= visit.axe()
+    visit.page.close()
+    violated.update(found)
+    visited.add(page)
+    assert visit.problems == []
+    assert {rule: example for rule, example in found.items() if rule not in ALLOWED} == {}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("page", PAGES)
+def test_page_from_a_file(context: Any, site: Path, page: str) -> None:
+    visit = look.Visit(context, look.as_file(site, page), origin=site.resolve().as_uri())
+    visit.settle()
+    visit.check_charts()
+    visit.page.close()
+    assert visit.problems == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("way", ["http", "file"])
+def test_start_leads_to_the_title_page(context: Any, site: Path, origin: str, way: str) -> None:
+    root = origin if way == "http" else site.resolve().as_uri()
+    visit = look.Visit(context, f"{root}/index.html", origin=root)
+    visit.page.wait_for_url(f"**/{publish.pages()[0]}.html")
+    visit.settle()
+    visit.page.close()
+    assert visit.problems == []
+
+
+@pytest.mark.browser
+def test_allowed_violations_are_still_needed() -> None:
+    if visited != set(PAGES):
+        pytest.skip("says something only after all pages")
+    assert set(ALLOWED) - violated == set()
+    assert all(reason.strip() for reason in ALLOWED.values())
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("way", ["http", "file"])
+def test_buttons_work_without_inline_handlers(context: Any, site: Path, origin: str, way: str) -> None:
+    root = origin if way == "http" else site.resolve().as_uri()
+    visit = look.Visit(context, f"{root}/book/cost.html", origin=root)
+    visit.page.set_viewport_size(look.DESK)
+    visit.settle()
+    switch = visit.page.locator(".theme-switch-button").first
+    for _ in range(3):
+        if visit.page.evaluate("document.documentElement.dataset.mode") != "dark":
+            switch.click()
+    visit.settle("dark")
+    visit.page.evaluate("window.print = () => { window.printed = true; }")
+    visit.page.locator(".dropdown-download-buttons > button").click()
+    visit.page.locator(".btn-download-pdf-button").click()
+    assert visit.page.evaluate("window.printed")
+    visit.page.evaluate("localStorage.clear()")
+    visit.page.close()
+    assert visit.problems == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("way", ["http", "file"])
+def test_search_finds_a_page(context: Any, site: Path, origin: str, way: str) -> None:
+    root = origin if way == "http" else site.resolve().as_uri()
+    visit = look.Visit(context, f"{root}/search.html?q=token", origin=root)
+    visit.page.locator("#search-results li a").first.wait_for()
+    visit.page.close()
+    assert visit.problems == []
+
+
+@pytest.mark.browser
+def test_numbers_of_a_chart_unfold(context: Any, origin: str) -> None:
+    visit = look.Visit(context, f"{origin}/book/cost.html", origin=origin)
+    details = visit.page.locator("details.chart-data").first
+    assert not details.locator("table").first.is_visible()
+    details.locator("summary").click()
+    assert details.locator("tbody tr").first.is_visible()
+    visit.check_width()
+    visit.page.close()
+    assert visit.problems == []
+
+
+BROKEN = {
+    "asks elsewhere": '<img alt="a" src="https://elsewhere.invalid/x.png">',
+    "console error": "<script>1</script>",
+    "404": '<script src="gone.js"></script>',
+    "scrolls sideways": '<main><p style="width: 2000px">wide</p></main>',
+    "a chart is not drawn": '<div></div><script type="application/json" data-chart="fig-a">{}</script>',
+}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("told", BROKEN)
+def test_broken_page_is_told(context: Any, tmp_path: Path, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look, "PATIENCE_MS", 300)
+    (tmp_path / "bad.html").write_text(
+        f'<!DOCTYPE html><html lang="en" data-theme="light"><title>a</title><body>{BROKEN[told]}</body></html>'
+    )
+    way = look.as_file(tmp_path, "bad") if told == "asks elsewhere" else None
+    with look.serve(tmp_path) as origin:
+        root = tmp_path.resolve().as_uri() if way else origin
+        visit = look.Visit(context, way or f"{origin}/bad.html", origin=root)
+        visit.settle()
+        visit.check_width()
+        visit.page.close()
+    assert any(told in problem for problem in visit.problems), visit.problems
+
+
+@pytest.mark.browser
+def test_axe_tells_an_image_without_words(context: Any, tmp_path: Path) -> None:
+    (tmp_path / "bad.html").write_text(
+        '<html lang="en"><title>a</title><img src="data:image/gif;base64,R0lGODlhAQABAAAAACw="></html>'
+    )
+    visit = look.Visit(context, look.as_file(tmp_path, "bad"), origin=tmp_path.resolve().as_uri())
+    assert "image-alt" in visit.axe()
+    visit.page.close()
+
+
+def test_missing_browser_skips_or_fails_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("REQUIRE_BROWSER", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no Chromium on PATH"):
+        look.chromium_or_skip()
+    monkeypatch.setenv("REQUIRE_BROWSER", "1")
+    with pytest.raises(pytest.fail.Exception, match="no Chromium on PATH"):
+        look.chromium_or_skip()
+
+
+def test_warning_of_the_build_is_an_error_and_told(tmp_path: Path) -> None:
+    for name in ("_config.yml", "_toc.yml"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / "book", tmp_path / "book")
+    shutil.copytree(ROOT / "assets", tmp_path / "assets")
+    page = tmp_path / f"{publish.pages()[0]}.md"
+    page.write_text("# Title\n\nSee {ref}`ch-nowhere`.\n")
+    with pytest.raises(publish.BuildError, match="ch-nowhere"):
+        publish.build(tmp_path)
