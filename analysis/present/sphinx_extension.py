@@ -214,7 +214,7 @@ def _finish(app: Any, exception: Exception | None) -> None:
     if exception is not None or app.builder.format != "html":
         return
     root = Path(app.outdir)
-    _write_index(root / "index.html", app.config.project)
+    _write_index(root / "index.html", app.config.html_title, Path(app.config.html_favicon or "").name)
     icons: set[str] = set()
     for path in sorted(root.rglob("*.html")):
         if "_static" not in path.relative_to(root).parts:
@@ -322,13 +322,14 @@ def icon_styles(names: set[str], library: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _write_index(path: Path, title: str) -> None:
-    """Give the redirect to the title page a language, a title and a link."""
+def _write_index(path: Path, title: str, icon: str) -> None:
+    """Give the redirect to the title page a language, a title, an icon and a link."""
     found = _INDEX.search(path.read_text(encoding="utf-8")) if path.exists() else None
     if found:
         path.write_text(
             f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8" />\n'
             f"<title>{html.escape(title)}</title>\n"
+            f'<link rel="icon" href="_static/{icon}" />\n'
             f'<meta http-equiv="refresh" content="0; url={found[1]}" />\n</head>\n'
             f'<body><main><h1><a href="{found[1]}">{html.escape(title)}</a></h1></main></body>\n</html>\n',
             encoding="utf-8",

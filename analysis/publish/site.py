@@ -92,7 +92,7 @@ def build(
             if step := _STEP.search(log[-1]):
                 progress(step[1], int(step[2]))
     if process.returncode != 0:
-        told = [line for line in log if re.search(r"WARNING|ERROR|error|Exception", line)]
+        told = [line for line in log if re.search(r"WARNING:|ERROR:|CRITICAL:|Error: |Exception occurred", line)]
         raise BuildError("the build failed:\n" + "\n".join(told or log[-20:]))
     site = (out or root) / "_build" / "html"
     missing = missing_pages(site, pages(root))

@@ -157,7 +157,8 @@ class Visit:
                     self.problems.append(f"{name}: text {ink} on {chart['paper']} has contrast {ratio:.1f}, not 4.5")
 
     def check_width(self) -> None:
-        """Nothing is wider than the window."""
+        """Nothing is wider than the window, once a change of its width has been laid out."""
+        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         for element in self.page.evaluate(WIDER_THAN_THE_PAGE):
             self.problems.append(f"scrolls sideways at {self.page.viewport_size['width']} px: {element}")
 

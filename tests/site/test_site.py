@@ -221,7 +221,6 @@ def test_warning_of_the_build_is_an_error_and_told(tmp_path: Path) -> None:
         shutil.copy(ROOT / name, tmp_path)
     shutil.copytree(ROOT / "book", tmp_path / "book")
     shutil.copytree(ROOT / "assets", tmp_path / "assets")
-    page = tmp_path / f"{publish.pages()[0]}.md"
-    page.write_text("# Title\n\nSee {ref}`ch-nowhere`.\n")
+    (tmp_path / "book" / "bibliography.md").write_text("# Title\n\nSee {ref}`ch-nowhere`.\n")
     with pytest.raises(publish.BuildError, match="ch-nowhere"):
         publish.build(tmp_path)
