@@ -33,6 +33,8 @@ GLUE_PREFIX = "application/papermill.record/"
 MAX_ROWS = 5_000
 DIGITS = 6
 ABSENT = "–"
+#: Up to so many characters a word in a table is kept on one line.
+SHORT = 16
 
 #: Endings of column names that are units, longest first, and how a reader sees them.
 UNIT_ENDINGS = {
@@ -310,10 +312,10 @@ def markup(
     typeset : bool
         Whether LaTeX in the cells is for MathJax. Elsewhere two dollar signs in a row of prices are no formula.
     """
-    number = [' class="number"' if is_number else "" for is_number in right]
-    head = "".join(f'<th scope="col"{n}>{html.escape(h)}</th>' for h, n in zip(heads, number, strict=True))
+    kinds = [_kind(column, is_number) for column, is_number in zip(cells, right, strict=True)]
+    head = "".join(f'<th scope="col"{kind}>{html.escape(h)}</th>' for h, kind in zip(heads, kinds, strict=True))
     body = "\n".join(
-        "<tr>" + "".join(f"<td{n}>{cell}</td>" for n, cell in zip(number, row, strict=True)) + "</tr>"
+        "<tr>" + "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, row, strict=True)) + "</tr>"
         for row in zip(*cells, strict=True)
     )
     label = html.escape(caption or "Table: " + ", ".join(heads))
@@ -323,6 +325,14 @@ def markup(
         f'aria-label="{label}">\n<table class="data-table">\n{title}<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody>\n</table>\n</div>"
     )
+
+
+def _kind(cells: Sequence[str], is_number: bool) -> str:
+    """Tell the page how to set a column: dates and names of one short word do not break at their hyphens."""
+    if is_number:
+        return ' class="number"'
+    one_word = all(len(cell) <= SHORT and " " not in cell for cell in cells)
+    return ' class="short"' if one_word else ""
 
 
 def cell_text(value: Any, decimals: int) -> str:

@@ -37,13 +37,11 @@ DRAWN = """
     (script) => script.previousElementSibling.dataset.drawn === mode)
 """
 SETTLED = "() => document.fonts.ready.then(() => window.MathJax?.startup?.promise).then(() => true)"
-WIDER_THAN_THE_PAGE = """
-() => {
-  const width = document.documentElement.clientWidth;
-  if (document.documentElement.scrollWidth <= width) return [];
-  return [...document.querySelectorAll("main *")].filter((e) => e.getBoundingClientRect().right > width + 1)
-    .slice(-3).map((e) => e.outerHTML.slice(0, 80));
-}
+FITS = "() => document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+TOO_WIDE = """
+() => [...document.querySelectorAll("main *")]
+  .filter((part) => part.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+  .slice(0, 3).map((part) => part.outerHTML.slice(0, 80))
 """
 CHARTS = """
 () => [...document.querySelectorAll("script[data-chart]")].map((script) => {
@@ -157,10 +155,14 @@ class Visit:
                     self.problems.append(f"{name}: text {ink} on {chart['paper']} has contrast {ratio:.1f}, not 4.5")
 
     def check_width(self) -> None:
-        """Nothing is wider than the window, once a change of its width has been laid out."""
-        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        for element in self.page.evaluate(WIDER_THAN_THE_PAGE):
-            self.problems.append(f"scrolls sideways at {self.page.viewport_size['width']} px: {element}")
+        """Nothing is wider than the window, once the page has come to rest."""
+        from playwright.sync_api import TimeoutError as TooLate
+
+        try:
+            self.page.wait_for_function(FITS, timeout=min(PATIENCE_MS, 3_000))
+        except TooLate:
+            width = self.page.viewport_size["width"]
+            self.problems += [f"scrolls sideways at {width} px: {part}" for part in self.page.evaluate(TOO_WIDE)]
 
     def check_dark(self) -> None:
         """Turn the light off: the page is dark, and the charts follow."""

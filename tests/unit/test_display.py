@@ -115,8 +115,8 @@ def test_table_escapes_markup_from_data() -> None:
 def test_table_has_neither_index_nor_empty_header() -> None:
     html = display.table(pd.DataFrame({"node": ["a"], "cost_usd_per_mtok": [1.234]}, index=["row"])).data["text/html"]
     assert "row" not in html.replace("role", "").replace("</tr", "")
-    assert '<th scope="col">Node</th><th scope="col" class="number">Cost (USD/Mtok)</th>' in html
-    assert '<td>a</td><td class="number">1.23</td>' in html
+    assert '<th scope="col" class="short">Node</th><th scope="col" class="number">Cost (USD/Mtok)</th>' in html
+    assert '<td class="short">a</td><td class="number">1.23</td>' in html
     with pytest.raises(InputError, match="a name for each column"):
         display.table(pd.DataFrame({"": [1]}))
 
@@ -143,8 +143,8 @@ def test_values_are_written_for_people(value: Any, shown: str) -> None:
 
 def test_number_columns_are_set_right_even_with_gaps() -> None:
     html = display.table(pd.DataFrame({"a": [1.0, None], "b": ["x", None]}), decimals={"a": 0}).data["text/html"]
-    assert '<td class="number">1</td><td>x</td>' in html
-    assert '<td class="number">–</td><td>–</td>' in html
+    assert '<td class="number">1</td><td class="short">x</td>' in html
+    assert '<td class="number">–</td><td class="short">–</td>' in html
 
 
 def test_dollar_signs_in_a_table_are_no_formula_unless_asked_for() -> None:
