@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from analysis.inputs import Door, InputError, Words, fraction, not_negative, positive
+from analysis.inputs import Door, InputError, Words, fraction, not_negative, positive, whole
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
@@ -259,6 +259,60 @@ def measure_host(out: Path | None, as_json: bool) -> None:
         for batch, seconds in measured.seconds_by_batch.items()
     ]
     _print(result, as_json=as_json, text="\n".join(lines))
+
+
+DTYPES = ["bf16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
+
+
+@cli.command()
+@click.argument("model", metavar="NAME|CONFIG.json")
+@click.option("--weights", type=click.Choice(DTYPES), help="Format of the weights; the one of the release if left out.")
+@click.option("--kv", type=click.Choice(DTYPES), help="Format of the cache; the one of the release if left out.")
+@click.option(
+    "--context", metavar="S", type=Number(whole), default="8192", show_default=True, help="Tokens in the cache."
+)
+@json_option
+def model(model: str, weights: str | None, kv: str | None, context: float, as_json: bool) -> None:
+    """Parameters, bytes and FLOP of a shipped architecture or of a Hugging Face config.json."""
+    from analysis.model import transformer
+    from analysis.reference.model_config import named
+
+    config = named(model)
+    architecture, precision = config.architecture, config.precision.with_formats(weights=weights, kv=kv)
+    per_sequence = {
+        policy: transformer.kv_bytes_per_sequence(architecture, precision, context_tokens=context, policy=policy)
+        for policy in ("needed", "reserved", "read")
+    }
+    result = {
+        "model": architecture.name,
+        "weights": precision.weights,
+        "kv": precision.kv,
+        "compute": precision.compute,
+        "context_tokens": int(context),
+        "params_total": transformer.params_total(architecture),
+        "params_active": transformer.params_active(architecture),
+        "params_matmul": transformer.params_matmul(architecture),
+        "weight_bytes": transformer.weight_bytes(architecture, precision),
+        "weight_bytes_per_pass": transformer.weight_bytes_streamed(architecture, precision, positions=1),
+        "kv_bytes_per_token": transformer.kv_bytes_per_token(architecture, precision),
+        "kv_bytes_per_sequence": per_sequence["needed"],
+        "kv_bytes_per_sequence_reserved": per_sequence["reserved"],
+        "kv_bytes_read_per_step": per_sequence["read"],
+        "flop_per_token": transformer.matmul_flop(architecture, positions=1),
+        "attention_flop_per_token": transformer.attention_flop(architecture, context_tokens=context),
+        "left_out": list(architecture.left_out),
+    }
+    lines = [
+        f"{result['model']}: weights {precision.weights}, cache {precision.kv}, products in {precision.compute}",
+        "{params_total:,} parameters, {params_active:,} active for a token, {params_matmul:,} multiply it",
+        "{weight_bytes:,.0f} bytes of weights, of which a pass over one token reads {weight_bytes_per_pass:,.0f}",
+        "{kv_bytes_per_token:,.0f} bytes of cache per token; at {context_tokens:,.0f} tokens a sequence needs "
+        "{kv_bytes_per_sequence:,.0f}, {kv_bytes_per_sequence_reserved:,.0f} where every layer keeps every token",
+        "{flop_per_token:,.0f} FLOP per token, and {attention_flop_per_token:,.0f} of attention at that context",
+    ]
+    if architecture.left_out:
+        lines.append(f"not counted: {', '.join(architecture.left_out)}")
+    _print(result, as_json=as_json, text="\n".join([lines[0], *(line.format(**result) for line in lines[1:])]))
 
 
 def _one_line(error: click.ClickException) -> str:

@@ -80,6 +80,37 @@ INTENSITY = entry(
     "intensity", latex=r"\mathcal{I}", unit=flop / byte, means="arithmetic intensity: operations for each byte moved"
 )
 
+# what a model weighs (symbolic/transformer)
+TOKEN_EACH = entry("token_each", latex="1", unit=token, means="tokens that one position holds", constant=1)
+LAYERS = entry("layers", latex="L", unit=ONE, means="layers of the model")
+HIDDEN = entry("hidden", latex="d", unit=ONE, means="width of the residual stream")
+HEADS = entry("heads", latex="h_q", unit=ONE, means="query heads of a layer")
+KV_HEADS = entry("kv_heads", latex="h_{kv}", unit=ONE, means="key-value heads of a layer")
+HEAD_DIM = entry("head_dim", latex="d_h", unit=ONE, means="width of a head")
+LATENT_RANK = entry(
+    "latent_rank", latex="r", unit=ONE, means="width of the latent vector that stands for keys and values"
+)
+ROPE_DIM = entry("rope_dim", latex="d_r", unit=ONE, means="width of the rotary key beside the latent vector")
+FFN = entry("ffn", latex="d_f", unit=ONE, means="inner width of the MLP")
+VOCAB = entry("vocab", latex="V", unit=ONE, means="rows of the embedding")
+EXPERTS = entry("experts", latex="n_e", unit=ONE, means="routed experts of a layer")
+TOP_K = entry("top_k", latex="k", unit=ONE, means="experts that one token uses")
+N_MATMUL = entry(
+    "n_matmul", latex=r"N_\mathrm{mm}", unit=ONE, means="weights that multiply one token, the input embedding left out"
+)
+N_TOTAL = entry("n_total", latex=r"N_\mathrm{all}", unit=ONE, means="parameters of the model")
+KV_BYTE = entry("kv_byte", latex=r"b_{kv}", unit=byte / token, means="bytes of one cached number of one token")
+KAPPA = entry("kappa", latex=r"\kappa", unit=byte / token, means="bytes that one token leaves in the cache")
+CONTEXT = entry("context", latex="s", unit=token, means="tokens in the cache before a pass")
+SEQ_POSITIONS = entry("sequence_positions", latex="w", unit=ONE, means="positions of one sequence that a pass computes")
+WINDOW = entry("window", latex=r"s_\mathrm{win}", unit=token, means="tokens that a windowed layer can see")
+ATTENTION_FLOP = entry(
+    "attention_flop", latex="a", unit=flop / token, means="attention FLOP of one position per token that it sees"
+)
+RIDGE = entry("ridge", latex="R", unit=flop / byte, means="peak arithmetic over memory bandwidth")
+MEMORY = entry("memory", latex="M", unit=byte, means="memory left for the cache once the weights are in")
+STREAMED = entry("streamed", latex="W", unit=byte, means="weight bytes that one pass reads")
+
 UNITS = {e.symbol: e.unit for e in TABLE.values()}
 
 

@@ -1,14 +1,17 @@
 """Records of what the tables hold: frozen, in the base units of the model, with what each number rests on.
 
 Fields with a number may be arrays of one shape; functions of `analysis.model` broadcast over them.
+An `Architecture` is a record of whole numbers: one model, its layers and their parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Literal
 
 from analysis.inputs import InputError
 
@@ -161,3 +164,356 @@ class Host:
     def bandwidth_byte_per_s(self) -> float:
         """Memory roof: the most that either kernel moved. [byte/s]."""
         return max(self.copy_byte_per_s, self.read_byte_per_s)
+
+
+# --- Architecture: what a model is made of -----------------------------------------------------
+
+#: Parts of a model that differ in how they are stored, read or used. "Vectors" are norms, biases and
+#: other parameters that are added or multiplied element by element, never a matrix product.
+COMPONENTS = (
+    "embedding",
+    "positions",
+    "head",
+    "attention",
+    "mlp",
+    "shared_experts",
+    "experts",
+    "router",
+    "vectors",
+    "expert_vectors",
+)
+#: Components whose every parameter is one multiplication and one addition per token that passes it.
+MATMUL_COMPONENTS = frozenset({"head", "attention", "mlp", "shared_experts", "experts", "router"})
+#: Components of which a token uses only top-k of all experts.
+ROUTED_COMPONENTS = frozenset({"experts", "expert_vectors"})
+
+
+@dataclass(frozen=True)
+class Latent:
+    """Latent attention: one compressed vector and one rotary key per token instead of keys and values per head."""
+
+    kv_rank: int
+    rope_dim: int
+    query_rank: int | None = None
+
+
+@dataclass(frozen=True)
+class Indexer:
+    """A small attention that picks the ``keys`` tokens that the large one may read; it caches its own keys."""
+
+    heads: int
+    head_dim: int
+    keys: int
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Softmax attention of one layer.
+
+    Parameters
+    ----------
+    query_heads, kv_heads : int
+        Heads of queries, and of keys and values. With ``latent`` the second is not used.
+    head_dim, value_dim : int
+        Width of a query (and key) head, and of a value head.
+    window : int, optional
+        The most tokens that a position can see, itself included. None: all.
+    chunked : bool
+        The window does not slide but starts anew every ``window`` tokens.
+    keys_are_values : bool
+        One projection makes keys and values (they are normed apart, so both are cached).
+    latent, indexer : Latent, Indexer, optional
+        Latent attention; choice of keys before attention.
+    input_bias, output_bias : bool
+        Biases on the query, key and value projections, and on the output projection.
+    query_norm : {"none", "head", "width"}
+        Norms of queries and keys: none, one of a head's width, or one over all heads.
+    sinks : bool
+        One learned logit per head that absorbs attention.
+    """
+
+    query_heads: int
+    kv_heads: int
+    head_dim: int
+    value_dim: int
+    window: int | None = None
+    chunked: bool = False
+    keys_are_values: bool = False
+    latent: Latent | None = None
+    indexer: Indexer | None = None
+    input_bias: bool = False
+    output_bias: bool = False
+    query_norm: Literal["none", "head", "width"] = "none"
+    sinks: bool = False
+
+    def matrices(self, hidden: int) -> dict[str, int]:
+        """Parameters of each projection, by the name it has in checkpoints."""
+        queries, values = self.query_heads * self.head_dim, self.query_heads * self.value_dim
+        if self.latent is None:
+            found = {
+                "q_proj": hidden * queries,
+                "k_proj": hidden * self.kv_heads * self.head_dim,
+                "v_proj": 0 if self.keys_are_values else hidden * self.kv_heads * self.value_dim,
+            }
+        else:
+            rank, nope = self.latent.query_rank, self.head_dim - self.latent.rope_dim
+            found = (
+                {"q_proj": hidden * queries}
+                if rank is None
+                else {"q_a_proj": hidden * rank, "q_b_proj": rank * queries}
+            )
+            found["kv_a_proj_with_mqa"] = hidden * (self.latent.kv_rank + self.latent.rope_dim)
+            found["kv_b_proj"] = self.latent.kv_rank * self.query_heads * (nope + self.value_dim)
+        found["o_proj"] = values * hidden
+        if self.indexer is not None:
+            rank = hidden if self.latent is None or self.latent.query_rank is None else self.latent.query_rank
+            found["indexer.wq_b"] = rank * self.indexer.heads * self.indexer.head_dim
+            found["indexer.wk"] = hidden * self.indexer.head_dim
+            found["indexer.weights_proj"] = hidden * self.indexer.heads
+        return found
+
+    def vector_params(self, hidden: int) -> int:
+        """Parameters of biases, norms of queries and keys, sinks, and the norms inside latent attention."""
+        queries, keys = self.query_heads * self.head_dim, self.kv_heads * self.head_dim
+        values = 0 if self.keys_are_values else self.kv_heads * self.value_dim
+        count = (queries + keys + values if self.input_bias else 0) + (hidden if self.output_bias else 0)
+        count += {"none": 0, "head": 2 * self.head_dim, "width": queries + keys}[self.query_norm]
+        count += self.query_heads if self.sinks else 0
+        if self.latent is not None:
+            count += self.latent.kv_rank + (self.latent.query_rank or 0)
+        if self.indexer is not None:
+            count += 2 * self.indexer.head_dim
+        return count
+
+    @property
+    def kv_elements(self) -> int:
+        """Numbers that one token leaves in the cache of this layer, without the keys of an indexer."""
+        if self.latent is not None:
+            return self.latent.kv_rank + self.latent.rope_dim
+        return self.kv_heads * (self.head_dim + self.value_dim)
+
+
+@dataclass(frozen=True)
+class Mlp:
+    """Feed-forward part of one layer: dense, or experts of which each token uses ``top_k``.
+
+    Parameters
+    ----------
+    width : int
+        Inner width of the dense MLP or of one expert.
+    gated : bool
+        Three matrices (gate, up, down) instead of two.
+    bias : bool
+        Biases on all of them.
+    experts, top_k : int
+        Routed experts and how many of them a token uses; 0 for a dense MLP.
+    shared_width : int
+        Inner width of what every token passes beside the experts, all shared experts together.
+    shared_gate : bool
+        One learned gate vector on the shared expert.
+    router_bias : bool
+        One number per expert beside the router's matrix, added to its logits or only to the choice.
+    """
+
+    width: int
+    gated: bool = True
+    bias: bool = False
+    experts: int = 0
+    top_k: int = 0
+    shared_width: int = 0
+    shared_gate: bool = False
+    router_bias: bool = False
+
+    @property
+    def matrices_each(self) -> int:
+        """Matrices of one MLP."""
+        return 3 if self.gated else 2
+
+    def components(self, hidden: int) -> dict[str, int]:
+        """Parameters by component."""
+        one = self.matrices_each * hidden * self.width
+        biases = (self.matrices_each - 1) * self.width + hidden if self.bias else 0
+        if not self.experts:
+            return {"mlp": one, "vectors": biases}
+        return {
+            "experts": self.experts * one,
+            "expert_vectors": self.experts * biases,
+            "shared_experts": self.matrices_each * hidden * self.shared_width,
+            "router": self.experts * hidden + (hidden if self.shared_gate else 0),
+            "vectors": self.experts if self.router_bias else 0,
+        }
+
+
+@dataclass(frozen=True)
+class LayerGroup:
+    """Equal layers: how many, their attention and MLP (None: the layer has none), parameters of its other norms."""
+
+    count: int
+    attention: Attention | None
+    mlp: Mlp | None
+    norm_params: int
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Dimensions of a decoder-only transformer.
+
+    Parameters
+    ----------
+    name : str
+    hidden, vocabulary : int
+        Width of the residual stream; rows of the embedding.
+    layers : tuple of LayerGroup
+    tied : bool
+        The output head is the transposed input embedding: stored once, still multiplied.
+    final_norm_params : int
+    head_bias : bool
+    position_rows : int
+        Rows of a learned position embedding, 0 for rotary or none.
+    max_context : int, optional
+        The longest context that the file states.
+    left_out : tuple of str
+        Parts of the released files that are not counted here, for example a vision tower.
+
+    Examples
+    --------
+    >>> attention = Attention(query_heads=32, kv_heads=8, head_dim=128, value_dim=128)
+    >>> layer = LayerGroup(32, attention, Mlp(width=14336), norm_params=2 * 4096)
+    >>> llama = Architecture("llama-3.1-8b", 4096, 128256, (layer,), tied=False, final_norm_params=4096)
+    >>> sum(llama.components.values())
+    8030261248
+    """
+
+    name: str
+    hidden: int
+    vocabulary: int
+    layers: tuple[LayerGroup, ...]
+    tied: bool
+    final_norm_params: int
+    head_bias: bool = False
+    position_rows: int = 0
+    max_context: int | None = None
+    left_out: tuple[str, ...] = ()
+
+    @cached_property
+    def components(self) -> Mapping[str, int]:
+        """Parameters by component, each stored tensor once."""
+        total = dict.fromkeys(COMPONENTS, 0)
+        total["embedding"] = self.vocabulary * self.hidden
+        total["head"] = 0 if self.tied else self.head_params
+        total["positions"] = self.position_rows * self.hidden
+        total["vectors"] = self.final_norm_params + (self.vocabulary if self.head_bias else 0)
+        for group in self.layers:
+            total["vectors"] += group.count * group.norm_params
+            if group.attention is not None:
+                total["attention"] += group.count * sum(group.attention.matrices(self.hidden).values())
+                total["vectors"] += group.count * group.attention.vector_params(self.hidden)
+            if group.mlp is not None:
+                for component, params in group.mlp.components(self.hidden).items():
+                    total[component] += group.count * params
+        return MappingProxyType(total)
+
+    @property
+    def n_layers(self) -> int:
+        """Layers of all kinds."""
+        return sum(group.count for group in self.layers)
+
+    @property
+    def head_params(self) -> int:
+        """Weights that turn one hidden state into logits, whether or not they are stored a second time."""
+        return self.vocabulary * self.hidden
+
+
+# --- Precision: how numbers are stored and multiplied ------------------------------------------
+
+#: Bits of one stored weight with its scales, and the format in which the product is computed.
+#: fp8 and int8: one scale per channel or tensor, which vanishes. int4: groups of 128 with a 16-bit scale
+#: and a 4-bit zero point, as GPTQ and AWQ write them. mxfp4: 8 bits per 32 weights. nvfp4: 8 bits per 16.
+WEIGHT_FORMATS: dict[str, tuple[float, str]] = {
+    "bf16": (16, "bf16"),
+    "fp8": (8, "fp8"),
+    "int8": (8, "int8"),
+    "int4": (4 + (16 + 4) / 128, "bf16"),
+    "mxfp4": (4 + 8 / 32, "bf16"),
+    "nvfp4": (4 + 8 / 16, "fp4"),
+}
+#: Bits of one cached number with its scales.
+KV_FORMATS: dict[str, float] = {"bf16": 16, "fp8": 8, "int8": 8, "int4": 4, "mxfp4": 4.25, "nvfp4": 4.5}
+#: Components that quantized checkpoints usually store in the narrow format; the rest stays in 16 bit.
+USUALLY_QUANTIZED = ("attention", "mlp", "shared_experts", "experts")
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How weights and cache are stored, and in which format products are computed.
+
+    Parameters
+    ----------
+    weights, kv : str
+        Format names, keys of ``WEIGHT_FORMATS`` and ``KV_FORMATS``.
+    byte_per_weight : float
+        Bytes of a weight in that format, its share of the scales included. [byte]
+    byte_per_kv : float
+        Bytes of a cached number. [byte]
+    compute : str
+        Format of the matrix products: ``bf16``, ``fp8``, ``int8`` or ``fp4``. Weight-only formats
+        save bytes and not arithmetic.
+    quantized : tuple of (component, share)
+        The share of each component's parameters in the narrow format; what is not named has 2 bytes.
+
+    Examples
+    --------
+    >>> half = Precision.of("int4", kv="fp8")
+    >>> half.byte_per_weight, half.byte_per_kv, half.compute, half.byte_of("head")
+    (0.51953125, 1.0, 'bf16', 2.0)
+    """
+
+    weights: str
+    kv: str
+    byte_per_weight: float
+    byte_per_kv: float
+    compute: str
+    quantized: tuple[tuple[str, float], ...] = ()
+
+    @classmethod
+    def of(
+        cls, weights: str = "bf16", *, kv: str = "bf16", quantized: tuple[str, ...] = USUALLY_QUANTIZED
+    ) -> Precision:
+        """Name formats; the components in ``quantized`` take the one of the weights.
+
+        Raises
+        ------
+        InputError
+            If a format is unknown.
+        """
+        if weights not in WEIGHT_FORMATS:
+            raise InputError("weights", weights, " or ".join(WEIGHT_FORMATS))
+        if kv not in KV_FORMATS:
+            raise InputError("kv", kv, " or ".join(KV_FORMATS))
+        bits, compute = WEIGHT_FORMATS[weights]
+        shares = tuple((component, 1.0) for component in quantized) if weights != "bf16" else ()
+        return cls(weights, kv, bits / 8, KV_FORMATS[kv] / 8, compute, shares)
+
+    def with_formats(self, *, weights: str | None = None, kv: str | None = None) -> Precision:
+        """Change the formats that are named; the same format as before changes nothing.
+
+        Raises
+        ------
+        InputError
+            If a format is unknown.
+
+        Examples
+        --------
+        >>> Precision.of("mxfp4", quantized=("experts",)).with_formats(weights="mxfp4", kv="fp8").quantized
+        (('experts', 1.0),)
+        """
+        cache = self.kv if kv is None else kv
+        named = Precision.of(self.weights if weights is None else weights, kv=cache)
+        if weights is not None and weights != self.weights:
+            return named
+        return replace(self, kv=cache, byte_per_kv=named.byte_per_kv)
+
+    def byte_of(self, component: str) -> float:
+        """Mean bytes of one parameter of a component. [byte]."""
+        share = dict(self.quantized).get(component, 0.0)
+        return share * self.byte_per_weight + (1 - share) * 2.0

@@ -113,6 +113,23 @@ SCHEMAS = {
             },
             frozenset({"batch"}),
         ),
+        Schema(
+            "architectures",
+            ("architecture",),
+            dict.fromkeys(
+                (
+                    "params_total",
+                    "params_active",
+                    # tensor counts of released files, which hold more than the language model's parameters
+                    "stored_tied_twice",
+                    "stored_with_vision",
+                    "stored_tied_twice_with_vision",
+                    "stored_with_scales",
+                    "without_indexer",
+                ),
+                "count",
+            ),
+        ),
     )
 }
 

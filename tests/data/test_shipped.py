@@ -9,7 +9,7 @@ import pytest
 
 import analysis
 from analysis.inputs import InputError
-from analysis.reference import tables
+from analysis.reference import model_config, tables
 from analysis.reference.specs import COMPUTE_FORMATS, MODEL_CLASSES, Accelerator
 from analysis.units import BASE_UNITS_PER, BYTE_PER_GB, BYTE_PER_GIB
 
@@ -34,6 +34,7 @@ def test_every_table_is_valid_and_has_no_blank_where_none_may_be(name: str) -> N
 
 def test_every_source_is_used() -> None:
     used = {model.source for model in tables.api_models().values()}
+    used |= {model_config.origin(name)[0] for name in model_config.names()}
     for name in tables.SCHEMAS:
         used |= set(tables.all_rows(name)["source"])
     assert used == set(tables.sources().index)

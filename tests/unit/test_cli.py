@@ -183,3 +183,56 @@ def test_a_reader_that_goes_away_is_no_error():
         executable="/bin/bash",
     )
     assert run.stderr == ""
+
+
+def test_model_says_what_a_shipped_architecture_weighs(capsys):
+    found = answer(capsys, "model", "llama-3.3-70b", "--context", "4096")
+    assert found["params_total"] == found["params_active"] == 70_553_706_496
+    assert found["weight_bytes"] == 141_107_412_992
+    assert found["kv_bytes_per_token"] == 327_680
+    assert found["kv_bytes_per_sequence"] == found["kv_bytes_per_sequence_reserved"] == 4096 * 327_680
+    assert found["flop_per_token"] == 2 * found["params_matmul"]
+    narrow = answer(capsys, "model", "llama-3.3-70b", "--weights", "fp8", "--kv", "int8", "--context", "4096")
+    assert narrow["kv_bytes_per_sequence"] == found["kv_bytes_per_sequence"] / 2
+    assert 0.5 < narrow["weight_bytes"] / found["weight_bytes"] < 0.52
+    assert (narrow["weights"], narrow["kv"], narrow["compute"]) == ("fp8", "int8", "fp8")
+    assert main(["model", "llama-4-scout"]) == 0
+    assert "107,769,861,120 parameters" in capsys.readouterr().out
+
+
+def test_model_keeps_the_released_format_unless_told(capsys):
+    """MXFP4 is on the experts alone, and naming it does not spread it."""
+    released, named = (
+        answer(capsys, "model", "gpt-oss-20b"),
+        answer(capsys, "model", "gpt-oss-20b", "--weights", "mxfp4"),
+    )
+    assert released == named
+    assert released["weights"] == "mxfp4"
+    assert released["weight_bytes"] < answer(capsys, "model", "gpt-oss-20b", "--weights", "bf16")["weight_bytes"] / 3
+
+
+def test_model_reads_any_config_json(capsys, tmp_path):
+    path = tmp_path / "mine.json"
+    config = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+    path.write_text(json.dumps(config | {"intermediate_size": 128, "vocab_size": 1000, "vision_config": {"a": 1}}))
+    found = answer(capsys, "model", str(path))
+    assert found["params_total"] == 2 * 1000 * 64 + 2 * (4 * 64 * 64 + 3 * 64 * 128 + 2 * 64) + 64
+    assert found["left_out"] == ["vision_config"]
+    assert main(["model", str(path)]) == 0
+    assert capsys.readouterr().out.endswith("not counted: vision_config\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["model"], "NAME|CONFIG.json: got nothing"),
+        (["model", "llama-3-8b"], "model: got 'llama-3-8b', expected a shipped architecture (llama-3.1-8b"),
+        (["model", "nowhere/config.json"], "nowhere/config.json: got No such file or directory"),
+        (["model", "phi-4", "--weights", "fp32"], "--weights: got 'fp32', expected bf16 or fp8"),
+        (["model", "phi-4", "--kv", "int3"], "--kv: got 'int3', expected bf16 or fp8"),
+        (["model", "phi-4", "--context", "0"], "--context: got 0.0, expected a whole number"),
+        (["model", "phi-4", "--context", "nan"], "--context: got 'nan', expected a whole number"),
+    ],
+)
+def test_model_refuses_in_one_line(capsys, arguments, line):
+    assert refused(capsys, *arguments).startswith(line)

@@ -1,0 +1,125 @@
+"""What a transformer weighs: units, limits, signs."""
+
+import pytest
+from sympy import Rational, diff, factor, limit, oo, simplify, symbols
+
+from analysis.symbolic import transformer as derive
+from analysis.symbols import (
+    ATTENTION_FLOP,
+    CONTEXT,
+    EXPERTS,
+    HEAD_DIM,
+    HEADS,
+    HIDDEN,
+    KAPPA,
+    KV_HEADS,
+    LAYERS,
+    MEMORY,
+    N_MATMUL,
+    N_TOTAL,
+    POSITIONS,
+    RIDGE,
+    SEQ_POSITIONS,
+    STREAMED,
+    TOKEN_EACH,
+    TOP_K,
+    UNITS,
+    VOCAB,
+    WINDOW,
+    with_constants,
+)
+from analysis.units import ONE, byte, flop, token, unit_of, unit_ratio
+
+
+@pytest.mark.parametrize(
+    ("derivation", "unit"),
+    [
+        (derive.attention_params, ONE),
+        (derive.mlp_params, ONE),
+        (derive.params_total, ONE),
+        (derive.params_matmul, ONE),
+        (derive.expert_union, ONE),
+        (derive.kv_bytes_per_token, byte / token),
+        (derive.latent_bytes_per_token, byte / token),
+        (derive.kv_bytes_windowed, byte),
+        (derive.matmul_flop, flop),
+        (derive.causal_tokens_seen, token),
+        (derive.windowed_tokens_seen, token),
+        (derive.attention_flop_per_token_seen, flop / token),
+        (derive.absorbed_flop_per_token_seen, flop / token),
+        (derive.attention_intensity, flop / byte),
+        (derive.grouped_attention_intensity, flop / byte),
+        (derive.context_limit, token),
+        (derive.folk_context_limit, token),
+        (derive.batch_at_ridge, ONE),
+        (derive.context_limit_in_memory, token),
+    ],
+)
+def test_units(derivation, unit):
+    assert unit_ratio(unit_of(derivation(), UNITS), unit) == 1
+
+
+def test_grouping_scales_the_cache_and_not_the_queries():
+    """One KV head per group: the cache shrinks by the group, arithmetic stays, so intensity grows by the group."""
+    group = symbols("group", positive=True)
+    grouped = {KV_HEADS: HEADS / group}
+    assert simplify(derive.kv_bytes_per_token().subs(grouped) * group) == derive.kv_bytes_per_token().subs(
+        KV_HEADS, HEADS
+    )
+    assert derive.attention_flop_per_token_seen().subs(grouped) == derive.attention_flop_per_token_seen()
+    many, one = (derive.grouped_attention_intensity().subs(KV_HEADS, heads) for heads in (HEADS, HEADS / group))
+    assert simplify(one / many) == group
+
+
+def test_what_separates_stored_from_multiplied_is_the_input_embedding_and_the_norms():
+    extra = derive.params_total() - derive.params_matmul()
+    assert simplify(extra - (VOCAB * HIDDEN + HIDDEN * (2 * LAYERS + 1))) == 0
+
+
+def test_expert_union_runs_from_top_k_to_all():
+    share = derive.expert_union()
+    assert simplify(share.subs(POSITIONS, 1) - TOP_K / EXPERTS) == 0
+    assert limit(share.subs({TOP_K: 2, EXPERTS: 8}), POSITIONS, oo) == 1
+    assert share.subs({TOP_K: 8, EXPERTS: 8}) == 1, "a model that uses all experts is dense"
+
+
+def test_a_causal_pass_counts_each_pair_once():
+    seen = with_constants(derive.causal_tokens_seen())
+    assert seen.subs(SEQ_POSITIONS, 1) == CONTEXT + 1, "a decode step sees the cache and itself"
+    assert seen.subs({CONTEXT: 0, SEQ_POSITIONS: 4}) == 1 + 2 + 3 + 4
+    split = seen.subs(SEQ_POSITIONS, 3) + seen.subs({CONTEXT: CONTEXT + 3, SEQ_POSITIONS: 5})
+    assert simplify(split - seen.subs(SEQ_POSITIONS, 8)) == 0, "chunks of a prompt cost what the whole costs"
+
+
+@pytest.mark.parametrize(("start", "new", "window"), [(0, 7, 3), (2, 5, 4), (9, 4, 3), (1, 2, 50)])
+def test_a_window_cuts_what_each_position_sees(start, new, window):
+    counted = sum(min(start + i, window) for i in range(1, new + 1))
+    seen = with_constants(derive.windowed_tokens_seen())
+    assert seen.subs({CONTEXT: start, SEQ_POSITIONS: new, WINDOW: window}) == counted
+
+
+def test_latent_attention_trades_bytes_for_arithmetic():
+    """DeepSeek-V3: 128 heads, r = 512, rope 64: 576 numbers per token instead of 32,768, at 242 FLOP per byte."""
+    values = dict(zip(symbols("heads latent_rank rope_dim kv_byte", positive=True), (128, 512, 64, 2), strict=True))
+    ratio = with_constants(derive.absorbed_flop_per_token_seen() / derive.latent_bytes_per_token())
+    assert ratio.subs(values) == Rational(128 * (2 * 512 + 64), 512 + 64)
+
+
+def test_limits_of_the_context_limit():
+    s = derive.context_limit()
+    folk = derive.folk_context_limit()
+    assert simplify(s.subs(ATTENTION_FLOP, 0) - folk.subs(N_TOTAL, N_MATMUL)) == 0, "folk: no attention, N for N_mm"
+    assert limit(s, RIDGE, oo) == 0
+    assert limit(s.subs({N_MATMUL: 1, KAPPA: 1, ATTENTION_FLOP: 2}), RIDGE, 2, "+") == oo, "attention alone is enough"
+    assert simplify(limit(derive.context_limit_in_memory(), MEMORY, oo) - s) == 0
+    assert limit(derive.context_limit_in_memory(), MEMORY, 0) == 0
+    gap = s - derive.context_limit_in_memory().subs(ATTENTION_FLOP, 0)
+    assert factor(gap.subs(ATTENTION_FLOP, 0)).is_positive, "memory only shortens it"
+
+
+def test_monotone():
+    assert factor(diff(derive.kv_bytes_per_token(), KV_HEADS)).is_positive
+    assert factor(diff(derive.params_total(), HEAD_DIM)).is_positive
+    assert factor(diff(derive.folk_context_limit(), KAPPA)).is_negative
+    assert factor(diff(derive.context_limit_in_memory().subs(ATTENTION_FLOP, 0), STREAMED)).is_negative
+    assert factor(diff(derive.causal_tokens_seen(), TOKEN_EACH)).is_positive
