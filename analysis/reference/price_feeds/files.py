@@ -17,7 +17,7 @@ from typing import Any
 from analysis.inputs import InputError, Words
 
 #: Real feeds have up to 4 MB; parsed JSON takes about ten times its size in memory.
-LIMIT_BYTE = 32 * 2**20
+LIMIT_BYTE = 16 * 2**20
 #: Half of a character that JSON writes in two; without the other half no file or terminal takes it.
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
