@@ -21,6 +21,8 @@ from analysis.inputs import Door, InputError, Words, fraction, not_negative, pos
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+#: The formats of `analysis.reference.price_feeds`, here so that --help needs no pandas.
+FEED_FORMATS = ("litellm", "genai-prices", "llm-prices", "skypilot", "openrouter")
 
 
 class Number(click.ParamType):
@@ -313,6 +315,55 @@ def model(model: str, weights: str | None, kv: str | None, context: float, as_js
     if architecture.left_out:
         lines.append(f"not counted: {', '.join(architecture.left_out)}")
     _print(result, as_json=as_json, text="\n".join([lines[0], *(line.format(**result) for line in lines[1:])]))
+
+
+@cli.group(no_args_is_help=False)
+def prices() -> None:
+    """Own prices: make a price file from what people have."""
+
+
+@prices.command("import")
+@click.argument("form", metavar="FORMAT", type=click.Choice(FEED_FORMATS))
+@click.argument("file", metavar="FILE")
+@click.option("--out", metavar="OUT", required=True, help="The CSV to write; OUT.report.csv says what was not used.")
+@click.option("--provider", metavar="NAME", help="Whose catalog it is; without it the first word of its name.")
+@click.option("--as-of", type=Day(), help="Take the prices of this day; without it the day in the file's name.")
+@json_option
+def import_prices(form: str, file: str, out: str, provider: str | None, as_of: date | None, as_json: bool) -> None:
+    """Make own prices from a feed, and doubt each: used, flagged or refused, with the reason."""
+    from tqdm import tqdm
+
+    from analysis.reference import price_feeds
+
+    result, report = Path(out), price_feeds.report_path(Path(out))
+    for written in (result, report):
+        if written.absolute() == Path(file).absolute():
+            raise InputError("--out", out, "another file than the feed")
+    with tqdm(leave=False, disable=None) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        found = price_feeds.import_feed(
+            form, Path(file), today=date.today(), as_of=as_of, provider=provider, progress=progress
+        )
+    price_feeds.write(found, result)
+
+    def lines(findings: Sequence[Any], *columns: str) -> list[dict[str, Any]]:
+        return [{column: getattr(finding, column) for column in columns} for finding in findings]
+
+    said = ("place", "column", "got", "kind", "reason")
+    summary = {"table": found.table, "out": out, "report": str(report), "rows": found.rows()}
+    text = [f"{len(found.offers)} rows used, {len(found.flagged)} flagged, {len(found.refused)} refused", f"  {out}"]
+    for (verdict, used, kind), (count, first) in found.counts().items():
+        text.append(f"{verdict}{' but used' if used else ''}, {kind}: {count}, the first {first.place}: {first.reason}")
+    text.append(f"each of them: {report}")
+    _print(
+        summary | {"refused": lines(found.refused, *said), "flagged": lines(found.flagged, *said, "used")},
+        as_json=as_json,
+        text="\n".join(text),
+    )
 
 
 def _one_line(error: click.ClickException) -> str:
