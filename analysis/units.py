@@ -59,7 +59,6 @@ flop = Quantity("FLOP")
 USD = Quantity("USD")
 request = Quantity("request")
 kilowatt = Quantity("kW")
-month = Quantity("month")
 
 #: Every unit that a data row may carry. A row with another spelling is refused.
 DATA_UNITS = frozenset(
