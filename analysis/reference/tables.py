@@ -294,6 +294,9 @@ def table(name: str, *, as_of: date, prices: OwnPrices | None = None) -> Table:
     return replace(found, rows=overlay(found.rows, table=name, as_of=as_of, prices=prices_in_force(prices)))
 
 
+#: The terms of a commitment for a year or more, as node prices call them; an estimate is none.
+COMMITTED_TERMS = r"(reserved|commit|plan|savings-plan)-\d+yr"
+
 #: The environment variable with the absolute path of a price file, so that every process of a run sees the same.
 PRICES_VARIABLE = "ANALYSIS_PRICES"
 
@@ -610,6 +613,8 @@ def tariffs(model: str, *, as_of: date, tier: str = "standard", prices: OwnPrice
         by_kind = dict(zip(offer["token_kind"], offer["value"], strict=True))
         if {"input", "output"} <= by_kind.keys():
             found[str(seller)] = Tariff(by_kind["input"], by_kind["output"], by_kind.get("cached-input"))
+    if not found:
+        raise InputError("tier", tier, f"one with prices of input and of output for {model}")
     return found
 
 
