@@ -13,11 +13,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from analysis.inputs import Door, InputError, Words, fraction, not_negative, positive, whole
+
+if TYPE_CHECKING:
+    from analysis.reference.own_prices import OwnPrices
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
@@ -50,6 +53,19 @@ class Day(click.ParamType):
         return value if isinstance(value, date) else parse_date(_option(param), str(value))
 
 
+class PriceFile(click.ParamType):
+    """A CSV of own prices of which every row can be used."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read and check it."""
+        from analysis.reference.own_prices import OwnPrices
+        from analysis.reference.tables import read_prices
+
+        return value if isinstance(value, OwnPrices) else read_prices(Path(value))
+
+
 def _option(param: click.Parameter | None) -> str:
     if param is None:
         return "argument"
@@ -66,6 +82,15 @@ as_of_option = click.option(
 )
 
 
+prices_option = click.option(
+    "--prices",
+    "own",
+    metavar="FILE",
+    type=PriceFile(),
+    help="Own prices, laid over the tables; 'prices check' says what such a file may hold.",
+)
+
+
 @click.group(no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="analysis", prog_name="analysis")
 def cli() -> None:
@@ -77,12 +102,12 @@ def _print(result: Mapping[str, Any] | Sequence[Any], *, as_json: bool, text: st
 
 
 def node_price(
-    node: str | None, usd_per_hour: float | None, term: str, region: str | None, day: date
+    node: str | None, usd_per_hour: float | None, term: str, region: str | None, day: date, own: OwnPrices | None = None
 ) -> dict[str, Any]:
     """Resolve the two ways to name a node's price: an instance in the tables, or a typed number.
 
     An instance may have many prices on one day. The lowest of the asked term is taken, and the answer
-    says whose it is; ``--region`` narrows the choice.
+    says whose it is; ``--region`` narrows the choice. ``reserved`` stands for every term of a year or more.
     """
     if (node is None) == (usd_per_hour is None):
         raise InputError(
@@ -92,14 +117,21 @@ def node_price(
         )
     if usd_per_hour is not None:
         return {"price_usd_per_node_hour": usd_per_hour}
-    from analysis.reference.tables import node_prices
+    from analysis.reference.tables import COMMITTED_TERMS, node_prices
 
-    asked = {"instance": str(node), "term": term} | ({} if region is None else {"region": region})
+    asked = {"instance": str(node)} | ({} if term == "reserved" else {"term": term})
     try:
-        rows = node_prices(as_of=day).where(**asked, quantity="price")
+        rows = node_prices(as_of=day, prices=own).where(
+            **asked, **({} if region is None else {"region": region}), quantity="price"
+        )
     except InputError as refusal:
         options = {"instance": "--node", "term": "--term", "region": "--region"}
         raise refusal.at(options.get(refusal.where, refusal.where)) from None
+    if term == "reserved":
+        terms = ", ".join(sorted(set(rows["term"])))
+        rows = rows[rows["term"].str.fullmatch(COMMITTED_TERMS)]
+        if rows.empty:
+            raise InputError("--ownership", term, f"a price of {node} with a commitment; there are {terms}")
     row = rows.loc[rows["value"].idxmin()]
     return {
         "price_usd_per_node_hour": float(row["value"]),
@@ -132,6 +164,7 @@ def node_price(
     help="Solve for this instead, with --usd-per-mtok.",
 )
 @click.option("--usd-per-mtok", metavar="C", type=Number(positive), help="With --solve: the cost to reach.")
+@prices_option
 @as_of_option
 @json_option
 def cost(
@@ -144,6 +177,7 @@ def cost(
     utilization: float | None,
     solve: str | None,
     usd_per_mtok: float | None,
+    own: OwnPrices | None,
     as_of: date,
     as_json: bool,
 ) -> None:
@@ -170,7 +204,7 @@ def cost(
     unknown = next(name for name, (option, *_) in quantities.items() if option == f"--{solve or 'usd-per-mtok'}")
     price: dict[str, Any] = {}
     if unknown != "price_usd_per_node_hour":
-        price = node_price(node, node_usd_per_hour, term, region, as_of)
+        price = node_price(node, node_usd_per_hour, term, region, as_of, own)
         known["price_usd_per_node_hour"] = price["price_usd_per_node_hour"]
     elif node is not None:
         raise InputError("--node", node, "nothing: the price is what is solved for")
@@ -200,13 +234,14 @@ def cost(
 
 @cli.command()
 @click.option("--only", metavar="ID", help="One statement, for example C36.")
+@prices_option
 @as_of_option
 @json_option
-def claims(only: str | None, as_of: date, as_json: bool) -> None:
+def claims(only: str | None, own: OwnPrices | None, as_of: date, as_json: bool) -> None:
     """Print the ledger: every statement with its verdict and what decides it."""
     from tqdm import tqdm
 
-    from analysis.evidence.claims.ledger import record, verdicts
+    from analysis.evidence.claims.ledger import changes, record, verdicts
 
     with tqdm(unit="claim", leave=False, disable=None) as bar:
 
@@ -215,15 +250,176 @@ def claims(only: str | None, as_of: date, as_json: bool) -> None:
             bar.update(done - bar.n)
 
         try:
-            found = verdicts(as_of=as_of, only=only, progress=progress)
+            found = verdicts(as_of=as_of, only=only, prices=own, progress=progress)
         except InputError as refusal:
-            raise refusal.at("--only") from None
+            raise (refusal.at("--only") if refusal.where == "only" else refusal) from None
     records = [record(verdict) for verdict in found]
+    if own is not None:
+        changed = changes(found).set_index("id")["verdict_book"]
+        for row in records:
+            row["verdict_book"] = changed.get(row["id"], row["verdict"])
     lines = []
     for row in records:
         close = ", close" if row["close"] else ""
+        if row["verdict"] != row.get("verdict_book", row["verdict"]):
+            close += f" (the book: {row['verdict_book']})"
         lines.append(f"{row['id']}  {row['verdict']}{close}: {row['paraphrase']}\n     {row['decided_by']}")
     _print(records, as_json=as_json, text="\n".join(lines))
+
+
+@cli.command()
+@click.option("--node", metavar="NAME", help="An instance of the tables, for example p5.48xlarge.")
+@click.option("--node-usd-per-hour", metavar="P", type=Number(not_negative), help="Or the price of the whole node.")
+@click.option("--node-req-per-s", metavar="R", type=Number(positive), required=True, help="Its rate at full use.")
+@click.option("--api", metavar="MODEL", required=True, help="The rival: a model that an API sells, for example gpt-5.")
+@click.option("--seller", metavar="NAME", help="Who sells it; without it the cheapest for this request is taken.")
+@click.option("--tier", default="standard", show_default=True, help="Tier of the API's prices, for example batch.")
+@click.option("--input-tokens", metavar="S", type=Number(not_negative), required=True, help="Tokens of the prompt.")
+@click.option("--cached-tokens", metavar="S", type=Number(not_negative), default=0.0, help="Of them in a cache.")
+@click.option("--output-tokens", metavar="S", type=Number(positive), required=True, help="Tokens of the answer.")
+@click.option("--thinking-tokens", metavar="S", type=Number(not_negative), default=0.0, help="Hidden ones at the API.")
+@click.option("--utilization", metavar="U", type=Number(fraction), default=1.0, help="Of the node; without it all.")
+@click.option(
+    "--ownership",
+    type=click.Choice(["rent", "reserved", "bought", "sunk"]),
+    default="rent",
+    show_default=True,
+    help="With --node: how it is had. Sunk counts what using it costs, electricity and --sublet-usd-per-hour.",
+)
+@click.option("--region", help="With --node, rented or reserved: the region; without it the cheapest one is taken.")
+@click.option(
+    "--sublet-usd-per-hour", metavar="P", type=Number(not_negative), default=0.0, help="Rent that a sunk node forgoes."
+)
+@prices_option
+@as_of_option
+@json_option
+def breakeven(
+    node: str | None,
+    node_usd_per_hour: float | None,
+    node_req_per_s: float,
+    api: str,
+    seller: str | None,
+    tier: str,
+    input_tokens: float,
+    cached_tokens: float,
+    output_tokens: float,
+    thinking_tokens: float,
+    utilization: float,
+    ownership: str,
+    region: str | None,
+    sublet_usd_per_hour: float,
+    own: OwnPrices | None,
+    as_of: date,
+    as_json: bool,
+) -> None:
+    """Compare a node with an API for one kind of request: both costs, the winner, the break-even utilization."""
+    from analysis.model import cost as model
+    from analysis.reference.specs import RequestMix
+    from analysis.reference.tables import nearest, tariffs, ttft
+
+    if node is None or ownership in ("rent", "reserved"):
+        term = "on-demand" if ownership == "rent" else ownership
+        price = node_price(node, node_usd_per_hour, term, region, as_of, own)
+    elif node_usd_per_hour is None:
+        price = owned_price(node, ownership, sublet_usd_per_hour, as_of, own)
+    else:
+        price = node_price(node, node_usd_per_hour, ownership, region, as_of, own)
+    try:
+        offers = tariffs(api, as_of=as_of, tier=tier, prices=own)
+    except InputError as refusal:
+        raise refusal.at({"model": "--api", "tier": "--tier"}.get(refusal.where, refusal.where)) from None
+    if seller is not None and seller not in offers:
+        raise InputError("--seller", seller, f"one who sells {api} in tier {tier}: {nearest(seller, offers)}")
+    mix = RequestMix(input_tokens, output_tokens, cached_tokens, thinking_tokens)
+    try:
+        bills = {
+            name: model.api_usd_per_request(tariff, mix) for name, tariff in offers.items() if seller in (None, name)
+        }
+    except InputError as refusal:
+        raise refusal.at(f"--{refusal.where.replace('_', '-')}") from None
+    cheapest = min(bills, key=lambda name: bills[name])
+    owned = model.owned_usd_per_request(
+        price["price_usd_per_node_hour"], node_req_per_s=node_req_per_s, utilization=utilization
+    )
+    needed = None
+    if bills[cheapest] > 0:
+        needed = model.breakeven_utilization_of_requests(
+            price["price_usd_per_node_hour"], node_req_per_s=node_req_per_s, api_usd_per_request=bills[cheapest]
+        )
+    result = {
+        "owned_usd_per_request": owned,
+        "api_usd_per_request": bills[cheapest],
+        "breakeven_utilization": needed,
+        "winner": "owned" if owned < bills[cheapest] else "api",
+        "utilization": utilization,
+        "ownership": ownership,
+        "api": api,
+        "api_seller": cheapest,
+        "api_ttft_s": None,
+        **(ttft(api, as_of=as_of) or {}),
+        **price,
+    }
+    waits = "no first-token time of the API is known"
+    if result["api_ttft_s"] is not None:
+        waits = f"the API's first token took {result['api_ttft_s']:g} s at best ({result['api_ttft_seller']})"
+    even = "no utilization" if needed is None else f"{needed:.4f} of the hour"
+    _print(
+        result,
+        as_json=as_json,
+        text=(
+            f"owned {owned:.6f} USD per request at {price['price_usd_per_node_hour']:,.2f} USD an hour ({ownership})\n"
+            f"api   {bills[cheapest]:.6f} USD per request ({cheapest} {api}, {tier})\n"
+            f"winner: {result['winner']}; break-even at {even}"
+            f"{'' if needed is None or needed <= 1 else ': above 1, so the node never wins'}\n{waits}"
+        ),
+    )
+
+
+def owned_price(node: str, ownership: str, sublet: float, day: date, own: OwnPrices | None) -> dict[str, Any]:
+    """Price the hour of a node like the named one that is bought, or already paid for; the cheapest such hardware."""
+    from analysis.model.ownership import bought_usd_per_node_hour, sunk_usd_per_node_hour
+    from analysis.reference import tables
+
+    nodes = tables.table("nodes", as_of=day)
+    try:
+        row = nodes.where(instance=node).iloc[0]
+    except InputError as refusal:
+        raise refusal.at("--node") from None
+    alike = tables.hardware_like(tables.node(node, as_of=day, provider=row["provider"], prices=own), as_of=day)
+    if not alike:
+        raise InputError("--node", node, f"a node like one that could be bought by {day}")
+    terms = {name: tables.ownership(name, as_of=day, prices=own) for name in alike}
+    hours = {
+        name: bought_usd_per_node_hour(each).total_usd
+        if ownership == "bought"
+        else sunk_usd_per_node_hour(each, sublet_usd_per_node_hour=sublet)
+        for name, each in terms.items()
+    }
+    hardware = min(hours, key=lambda name: hours[name])
+    return {"price_usd_per_node_hour": hours[hardware], "hardware": hardware}
+
+
+@cli.group(no_args_is_help=False)
+def prices() -> None:
+    """Own prices: judge a price file, or make one from what people have."""
+
+
+@prices.command("check")
+@click.argument("file", metavar="FILE")
+@json_option
+def check_prices(file: str, as_json: bool) -> None:
+    """Judge every row of a price file: used, flagged as odd, or refused, with the reason."""
+    from analysis.reference import own_prices, tables
+
+    found = tables.check_prices(Path(file))
+    lines = [*own_prices.names(found.prices.rows)]
+    lines += [f"flagged, row {row}: {reason}" for row, reason in found.flagged]
+    lines += [f"refused: {refusal}" for _, refusal in found.refused]
+    _print(own_prices.record(found), as_json=as_json, text="\n".join(lines))
+    refusal = own_prices.first_refusal(found)
+    if refusal is not None:
+        # the whole answer is on standard output; the exit status and one line say that the file cannot be used
+        raise refusal
 
 
 @cli.command("measure-host")
@@ -315,11 +511,6 @@ def model(model: str, weights: str | None, kv: str | None, context: float, as_js
     if architecture.left_out:
         lines.append(f"not counted: {', '.join(architecture.left_out)}")
     _print(result, as_json=as_json, text="\n".join([lines[0], *(line.format(**result) for line in lines[1:])]))
-
-
-@cli.group(no_args_is_help=False)
-def prices() -> None:
-    """Own prices: make a price file from what people have."""
 
 
 @prices.command("import")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sympy import Expr, Integer, Symbol, latex
 
-from analysis.units import ONE, USD, byte, flop, hour, request, second, token
+from analysis.units import ONE, USD, byte, flop, hour, kilowatt, request, second, token
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,83 @@ ATTENTION_FLOP = entry(
 RIDGE = entry("ridge", latex="R", unit=flop / byte, means="peak arithmetic over memory bandwidth")
 MEMORY = entry("memory", latex="M", unit=byte, means="memory left for the cache once the weights are in")
 STREAMED = entry("streamed", latex="W", unit=byte, means="weight bytes that one pass reads")
+
+
+# the money: a request on both sides
+PROMPT = entry(
+    "prompt", latex=r"S_\mathrm{in}", unit=token / request, means="tokens in one prompt, cached ones included"
+)
+CACHED = entry(
+    "cached", latex=r"S_\mathrm{hit}", unit=token / request, means="prompt tokens that a cache already holds"
+)
+THINKING = entry(
+    "thinking",
+    latex=r"S_\mathrm{think}",
+    unit=token / request,
+    means="hidden tokens that a reasoning model writes first",
+)
+READ_TPUT = entry(
+    "read_tput", latex=r"X_\mathrm{read}", unit=token / second, means="input tokens per second while a node only reads"
+)
+WRITE_TPUT = entry(
+    "write_tput",
+    latex=r"X_\mathrm{write}",
+    unit=token / second,
+    means="output tokens per second while a node only writes",
+)
+IN_TPUT = entry(
+    "input_tput",
+    latex=r"X_\mathrm{in}",
+    unit=token / second,
+    means="input tokens per second that go with X output tokens",
+)
+IN_WEIGHT = entry(
+    "input_weight", latex=r"w_\mathrm{in}", unit=ONE, means="price of an input token over that of an output token"
+)
+REQ_TPUT = entry(
+    "request_tput", latex=r"X_\mathrm{req}", unit=request / second, means="requests per second of the node at full use"
+)
+PRICE_IN = entry("price_in", latex=r"p_\mathrm{in}", unit=USD / token, means="price of an input token at an API")
+PRICE_HIT = entry(
+    "price_hit", latex=r"p_\mathrm{hit}", unit=USD / token, means="price of a cached input token at an API"
+)
+PRICE_OUT = entry("price_out", latex=r"p_\mathrm{out}", unit=USD / token, means="price of an output token at an API")
+DISCOUNT = entry("discount", latex=r"\delta", unit=ONE, means="discount of an API for requests that may wait")
+BILL = entry("bill", latex="b", unit=USD / request, means="what an API bills for one request")
+PERIOD = entry("period", latex="H", unit=hour, means="hours of the billing period")
+BUSY_HOURS = entry("busy_hours", latex=r"H_\mathrm{busy}", unit=hour, means="hours in which a node has work")
+STARTS = entry("starts", latex=r"n_\mathrm{start}", unit=ONE, means="times that a node is started")
+START_HOURS = entry("start_hours", latex=r"h_0", unit=hour, means="hours paid at each start before and after the work")
+FASTER = entry(
+    "faster_tput", latex=r"X^{\prime}", unit=token / second, means="tokens per second of the node with a faster decoder"
+)
+USEFUL = entry("useful", latex="q", unit=ONE, means="share of the tokens, or of the tasks, that are of use")
+
+# the money: owning
+PURCHASE = entry("purchase", latex="C", unit=USD, means="price of buying one node")
+RESIDUAL = entry(
+    "residual", latex=r"\rho", unit=ONE, means="share of the purchase price that a node fetches at its end"
+)
+INTEREST = entry("interest", latex="i", unit=ONE, means="cost of capital for one month")
+MONTHS = entry("months", latex="n", unit=ONE, means="months of a node's life")
+HOURS_A_MONTH = entry(
+    "HOURS_PER_MONTH",
+    latex="730",
+    unit=hour,
+    means="hours in a month: a twelfth of a year",
+    constant=730,
+)
+HOURS_A_YEAR = entry("HOURS_PER_YEAR", latex="8760", unit=hour, means="hours in a year", constant=8760)
+POWER = entry("power", latex=r"P_\mathrm{max}", unit=kilowatt, means="power limit of one node")
+DRAW = entry("draw", latex=r"d_\mathrm{avg}", unit=ONE, means="average draw over the power limit")
+PUE = entry("pue", latex=r"\mathrm{PUE}", unit=ONE, means="power of the hall over power of the machines")
+ELECTRICITY = entry("electricity", latex=r"p_\mathrm{el}", unit=USD / (kilowatt * hour), means="price of electricity")
+SPACE = entry("space", latex=r"p_\mathrm{space}", unit=USD / kilowatt, means="rent of a kilowatt of space for a month")
+UPKEEP = entry("upkeep", latex=r"\mu", unit=ONE, means="repairs and support in a year over the purchase price")
+STAFF = entry("staff", latex=r"s_\mathrm{staff}", unit=USD, means="pay of the people who run a node, for a year")
+SUBLET = entry(
+    "sublet", latex=r"p_\mathrm{let}", unit=USD / hour, means="rent that a node would bring from somebody else"
+)
 
 UNITS = {e.symbol: e.unit for e in TABLE.values()}
 

@@ -44,6 +44,10 @@ HOURS_PER_MONTH = 730
 #: The month of thirty days, which some bills use. Never mix it with ``HOURS_PER_MONTH``.
 HOURS_PER_30_DAYS = 720
 TOKENS_PER_MTOK = 1_000_000
+WATT_PER_KILOWATT = 1_000
+#: A year of a full-time employee: 52 weeks of 40 hours.
+WORKING_HOURS_PER_YEAR = 2_080
+MONTHS_PER_YEAR = 12
 BYTE_PER_GB = 10**9
 BYTE_PER_GIB = 2**30
 BYTE_PER_MIB = 2**20
@@ -54,6 +58,7 @@ token = Quantity("token")
 flop = Quantity("FLOP")
 USD = Quantity("USD")
 request = Quantity("request")
+kilowatt = Quantity("kW")
 
 #: Every unit that a data row may carry. A row with another spelling is refused.
 DATA_UNITS = frozenset(
@@ -64,6 +69,8 @@ DATA_UNITS = frozenset(
         "USD",
         "USD/kWh",
         "USD/kW_month",
+        "USD/year",
+        "1/year",
         "FLOP/s",
         "TFLOP/s",
         "TOP/s",

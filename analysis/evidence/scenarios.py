@@ -90,6 +90,22 @@ class Choice:
         return self
 
 
+def between(low: float, high: float, reason: str, *, floor: float = -math.inf) -> Range | Choice:
+    """Return a range between two values that come from data, or the one value where they agree.
+
+    Own prices can make every row of a table alike, and zero is a price: such a range is uniform.
+
+    Examples
+    --------
+    >>> between(2, 2, "one price").central, between(1, 4, "two prices").central
+    (2.0, 2.0)
+    """
+    low, high = float(low), float(high)
+    if low == high:
+        return Choice((low,), reason)
+    return Range(low, high, reason, scale="log" if low > 0 else "uniform", floor=floor)
+
+
 Space = Mapping[str, Range | Choice]
 Point = Mapping[str, Any]
 
@@ -131,7 +147,7 @@ def stretched(space: Space, factor: float) -> dict[str, Range | Choice]:
     return {name: axis.stretched(factor) for name, axis in space.items()}
 
 
-def fixed(space: Space, **values: float) -> dict[str, Range | Choice]:
+def fixed(space: Space, **values: Any) -> dict[str, Range | Choice]:
     """Return the space with some inputs held at one value.
 
     Raises

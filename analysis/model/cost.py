@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.inputs import fraction, not_negative, positive, scalar_or_array
-from analysis.units import SECONDS_PER_HOUR, TOKENS_PER_MTOK
+from analysis.inputs import InputError, Words, fraction, not_negative, positive, scalar_or_array, share
+from analysis.reference.specs import Counted, RequestMix, Tariff
+from analysis.units import (
+    HOURS_PER_30_DAYS,
+    HOURS_PER_MONTH,
+    HOURS_PER_YEAR,
+    SECONDS_PER_HOUR,
+    TOKENS_PER_MTOK,
+)
 
-#: What a throughput and a price can count. A cost has the kind of the throughput it was made from.
-TOKEN_KINDS = ("output", "input", "total")
+#: What a throughput and a price can count. A cost has the kind of the throughput it was made from; ``weighted``
+#: counts tokens that are worth an output token.
+TOKEN_KINDS = ("output", "input", "total", "weighted")
+
+#: The billing periods, in hours. A month of thirty days is 1.4 % shorter than a twelfth of a year.
+PERIOD_HOURS = {"30-days": HOURS_PER_30_DAYS, "month": HOURS_PER_MONTH, "year": HOURS_PER_YEAR}
 
 
 def cost_usd_per_mtok(price_usd_per_node_hour: ArrayLike, *, node_tok_per_s: ArrayLike, utilization: ArrayLike) -> Any:
@@ -239,6 +251,637 @@ def cost_usd_per_mtok_at_demand(
     return cost_usd_per_mtok(price_usd_per_node_hour, node_tok_per_s=throughput, utilization=utilization)
 
 
+def nodes_at_demand(rate_req_per_s: ArrayLike, *, output_tokens: ArrayLike, node_tok_per_s: ArrayLike) -> Any:
+    r"""Whole nodes that a fixed demand needs, without spares and without a latency to meet.
+
+    .. math:: n = \left\lceil \frac{\lambda\, S_\mathrm{out}}{X} \right\rceil
+
+    Parameters
+    ----------
+    rate_req_per_s : float or array
+        Requests that arrive in the hour for which the fleet is sized. [request/s]
+    output_tokens : float or array
+        Output tokens of one request. [token/request]
+    node_tok_per_s : float or array
+        Output tokens per second of one node at full use. [token/s]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Nodes. [count]
+
+    Raises
+    ------
+    InputError
+        If an argument is not above zero.
+
+    Notes
+    -----
+    A faster decoder saves money at fixed demand only where this number falls, see
+    `analysis.symbolic.cost.saving_of_a_faster_decoder`.
+
+    Examples
+    --------
+    >>> nodes_at_demand(10.0, output_tokens=300.0, node_tok_per_s=[1000.0, 1400.0, 2900.0]).tolist()
+    [3.0, 3.0, 2.0]
+    """
+    rate = positive("rate_req_per_s", rate_req_per_s)
+    answer = positive("output_tokens", output_tokens)
+    throughput = positive("node_tok_per_s", node_tok_per_s)
+    return scalar_or_array(np.asarray(np.ceil(rate * answer / throughput)))
+
+
+def saving_usd_per_hour(
+    price_usd_per_node_hour: ArrayLike,
+    *,
+    rate_req_per_s: ArrayLike,
+    output_tokens: ArrayLike,
+    node_tok_per_s: ArrayLike,
+    faster_tok_per_s: ArrayLike,
+) -> Any:
+    r"""Money that a faster decoder saves in an hour at fixed demand, by freeing whole nodes.
+
+    .. math:: p_\mathrm{node}\left(\left\lceil \frac{\lambda S_\mathrm{out}}{X} \right\rceil
+              - \left\lceil \frac{\lambda S_\mathrm{out}}{X'} \right\rceil\right)
+
+    Parameters
+    ----------
+    price_usd_per_node_hour : float or array
+        Price of the whole node. [USD/node_hour]
+    rate_req_per_s, output_tokens, node_tok_per_s : float or array
+        As `nodes_at_demand`. [request/s], [token/request], [token/s]
+    faster_tok_per_s : float or array
+        Output tokens per second of one node with the other decoder. [token/s]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Saving, negative where the other decoder is slower. [USD/hour]
+
+    Raises
+    ------
+    InputError
+        If an argument is outside its domain.
+
+    Notes
+    -----
+    Derived in `analysis.symbolic.cost.saving_of_a_faster_decoder`.
+
+    Examples
+    --------
+    >>> demand = {"rate_req_per_s": 1.0, "output_tokens": 300.0, "node_tok_per_s": 1000.0}
+    >>> saving_usd_per_hour(33.0, **demand, faster_tok_per_s=5000.0)  # one node is needed either way
+    0.0
+    """
+    price = not_negative("price_usd_per_node_hour", price_usd_per_node_hour)
+    before, after = (
+        nodes_at_demand(rate_req_per_s, output_tokens=output_tokens, node_tok_per_s=positive(name, value))
+        for name, value in (("node_tok_per_s", node_tok_per_s), ("faster_tok_per_s", faster_tok_per_s))
+    )
+    return scalar_or_array(np.asarray(price * (np.asarray(before) - np.asarray(after))))
+
+
+def counted_cost(price_usd_per_node_hour: ArrayLike, *, throughput: Counted, utilization: ArrayLike) -> Counted:
+    """Cost of a million tokens, of the kind that the throughput counts.
+
+    Parameters
+    ----------
+    price_usd_per_node_hour : float or array
+        Price of the whole node. [USD/node_hour]
+    throughput : Counted
+        Tokens per second at full use, and which. [token/s]
+    utilization : float or array
+        Fraction of the hour at that throughput. [1]
+
+    Returns
+    -------
+    Counted
+        Cost, of the same kind. [USD/Mtok]
+
+    Raises
+    ------
+    InputError
+        As `cost_usd_per_mtok`, or if the kind is none of ``TOKEN_KINDS``.
+
+    Examples
+    --------
+    >>> counted_cost(36.0, throughput=Counted(1000.0, "total"), utilization=1.0)
+    Counted(value=10.0, kind='total')
+    """
+    _known_kind("throughput", throughput)
+    cost = cost_usd_per_mtok(price_usd_per_node_hour, node_tok_per_s=throughput.value, utilization=utilization)
+    return Counted(cost, throughput.kind)
+
+
+def breakeven_utilization(price_usd_per_node_hour: ArrayLike, *, throughput: Counted, api: Counted) -> Any:
+    r"""Utilization above which a node undercuts an API, for tokens of one kind.
+
+    .. math:: u^* = \frac{10^6\, p_\mathrm{node}}{3600\, X\, p_\mathrm{API}}
+
+    Parameters
+    ----------
+    price_usd_per_node_hour : float or array
+        Price of the whole node. [USD/node_hour]
+    throughput : Counted
+        Tokens per second at full use, and which. [token/s]
+    api : Counted
+        What the API asks, and for which tokens. [USD/Mtok]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Utilization; above 1 the node never wins. [1]
+
+    Raises
+    ------
+    InputError
+        If the two count different tokens, or an argument is outside its domain.
+
+    Notes
+    -----
+    As `utilization_at_cost`, with the kinds compared first: a throughput of input and output tokens together
+    against a price of output tokens is the commonest error in published sums. `converted` changes a kind.
+
+    Examples
+    --------
+    >>> breakeven_utilization(36.0, throughput=Counted(1000.0, "output"), api=Counted(20.0, "output"))
+    0.5
+    """
+    _known_kind("throughput", throughput)
+    if api.kind != throughput.kind:
+        raise InputError(
+            "api", Words(f"a price of {api.kind} tokens"), f"one of {throughput.kind} tokens, as throughput"
+        )
+    return utilization_at_cost(
+        api.value, price_usd_per_node_hour=price_usd_per_node_hour, node_tok_per_s=throughput.value
+    )
+
+
+def _known_kind(where: str, counted: Counted) -> None:
+    if counted.kind not in TOKEN_KINDS:
+        raise InputError(where, counted.kind, f"tokens of the kind {' or '.join(TOKEN_KINDS)}")
+
+
+def converted(throughput: Counted, kind: str, *, mix: RequestMix, input_weight: ArrayLike = 1.0) -> Counted:
+    """Count a throughput of whole requests in tokens of another kind.
+
+    Parameters
+    ----------
+    throughput : Counted
+        Tokens per second of a node that works on requests of the mix. [token/s]
+    kind : {"output", "input", "total", "weighted"}
+        The kind to count.
+    mix : RequestMix
+        What one request is made of; cached tokens count as input, as benchmarks have it. [token/request]
+    input_weight : float or array
+        Worth of an input token in output tokens, for ``weighted``. [1]
+
+    Returns
+    -------
+    Counted
+        The same requests per second, counted in the other tokens. [token/s]
+
+    Raises
+    ------
+    InputError
+        If a kind is unknown, a weight is negative, or the mix has no tokens of the kind that is converted from.
+
+    Notes
+    -----
+    Weighted: ``X_out + w X_in``, `analysis.symbolic.cost.weighted_throughput`.
+
+    Examples
+    --------
+    >>> whole = Counted(4166.0, "total")
+    >>> round(converted(whole, "output", mix=RequestMix(2035, 300)).value)
+    535
+    """
+    prompt, _, output = _tokens(mix)
+    weight = not_negative("input_weight", input_weight)
+    per_request = {"output": output, "input": prompt, "total": prompt + output, "weighted": output + weight * prompt}
+    for where, named in (("throughput", throughput.kind), ("kind", kind)):
+        if named not in per_request:
+            raise InputError(where, named, f"tokens of the kind {' or '.join(per_request)}")
+    counted = positive(f"{throughput.kind} tokens of the mix", per_request[throughput.kind])
+    rate = positive("throughput", throughput.value)
+    return Counted(scalar_or_array(np.asarray(rate * per_request[kind] / counted)), kind)
+
+
+def _tokens(mix: RequestMix) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return prompt, cached and written tokens of a request, all checked."""
+    prompt = not_negative("input_tokens", mix.input_tokens)
+    cached = not_negative("cached_tokens", mix.cached_tokens)
+    answer = positive("output_tokens", mix.output_tokens)
+    thinking = not_negative("thinking_tokens", mix.thinking_tokens)
+    uncached = prompt - cached
+    if (uncached < 0).any():
+        worst = float(np.broadcast_to(cached, uncached.shape)[uncached < 0].flat[0])
+        raise InputError("cached_tokens", worst, "at most the tokens of the prompt")
+    return prompt, cached, answer + thinking
+
+
+def node_req_per_s(mix: RequestMix, *, read_tok_per_s: ArrayLike, write_tok_per_s: ArrayLike) -> Any:
+    r"""Rate of requests of a node at full use, from the rates at which it reads and writes.
+
+    .. math:: R = \left(\frac{S_\mathrm{in} - S_\mathrm{hit}}{X_\mathrm{read}}
+              + \frac{S_\mathrm{out} + S_\mathrm{think}}{X_\mathrm{write}}\right)^{-1}
+
+    Parameters
+    ----------
+    mix : RequestMix
+        What one request is made of. [token/request]
+    read_tok_per_s : float or array
+        Input tokens per second of the whole node while it only reads prompts. [token/s]
+    write_tok_per_s : float or array
+        Output tokens per second of the whole node while it only writes, at its full batch. [token/s]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Requests per second. [request/s]
+
+    Raises
+    ------
+    InputError
+        If an argument is outside its domain, or more tokens are cached than the prompt has.
+
+    Notes
+    -----
+    Derived in `analysis.symbolic.cost.seconds_per_request`: reading and writing share the node, so their times
+    add. A cached prefix costs no reading. Limits: with everything cached only writing counts.
+
+    Examples
+    --------
+    >>> round(node_req_per_s(RequestMix(8000, 300), read_tok_per_s=40_000.0, write_tok_per_s=3_000.0), 4)
+    3.3333
+    """
+    prompt, cached, output = _tokens(mix)
+    reading = (prompt - cached) / positive("read_tok_per_s", read_tok_per_s)
+    writing = output / positive("write_tok_per_s", write_tok_per_s)
+    return scalar_or_array(1 / (reading + writing))
+
+
+def owned_usd_per_request(
+    price_usd_per_node_hour: ArrayLike, *, node_req_per_s: ArrayLike, utilization: ArrayLike
+) -> Any:
+    r"""Cost of one request on an owned node.
+
+    .. math:: \frac{p_\mathrm{node}}{3600\, R\, u}
+
+    Parameters
+    ----------
+    price_usd_per_node_hour : float or array
+        Price of the whole node. [USD/node_hour]
+    node_req_per_s : float or array
+        Requests per second of the node at full use, of the mix that the cost is about. [request/s]
+    utilization : float or array
+        Fraction of the hour at that rate, 0 < u <= 1. [1]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Cost. [USD/request]
+
+    Raises
+    ------
+    InputError
+        If an argument is outside its domain; the message names it and the value.
+
+    Notes
+    -----
+    Derived in `analysis.symbolic.cost.cost_per_request`.
+
+    Examples
+    --------
+    >>> owned_usd_per_request(36.0, node_req_per_s=2.0, utilization=0.5)
+    0.01
+    """
+    price = not_negative("price_usd_per_node_hour", price_usd_per_node_hour)
+    rate = positive("node_req_per_s", node_req_per_s)
+    busy_fraction = fraction("utilization", utilization)
+    return scalar_or_array(price / (SECONDS_PER_HOUR * rate * busy_fraction))
+
+
+def api_usd_per_request(tariff: Tariff, mix: RequestMix, *, discount: ArrayLike = 0.0) -> Any:
+    r"""Bill of an API for one request.
+
+    .. math:: b = (1 - \delta)\left((S_\mathrm{in} - S_\mathrm{hit})\, p_\mathrm{in}
+              + S_\mathrm{hit}\, p_\mathrm{hit} + (S_\mathrm{out} + S_\mathrm{think})\, p_\mathrm{out}\right)
+
+    Parameters
+    ----------
+    tariff : Tariff
+        Prices by kind of token. Without a cached price cached tokens are billed as input. [USD/Mtok]
+    mix : RequestMix
+        What one request is made of; hidden thinking is billed as output. [token/request]
+    discount : float or array
+        Discount for requests that may wait, 0 to 1. Leave it at 0 with the prices of a batch tier. [1]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Bill. [USD/request]
+
+    Raises
+    ------
+    InputError
+        If a price or a token count is negative, a discount is outside 0 to 1, or more is cached than is read.
+
+    Notes
+    -----
+    Derived in `analysis.symbolic.cost.api_bill`. Zero is a price.
+
+    Examples
+    --------
+    >>> round(api_usd_per_request(Tariff(1.25, 10.0, 0.125), RequestMix(8000, 300)), 6)
+    0.013
+    """
+    prompt, cached, output = _tokens(mix)
+    price_in = not_negative("input_usd_per_mtok", tariff.input_usd_per_mtok)
+    price_out = not_negative("output_usd_per_mtok", tariff.output_usd_per_mtok)
+    price_hit = (
+        price_in
+        if tariff.cached_usd_per_mtok is None
+        else not_negative("cached_usd_per_mtok", tariff.cached_usd_per_mtok)
+    )
+    bill = (prompt - cached) * price_in + cached * price_hit + output * price_out
+    return scalar_or_array(np.asarray((1 - share("discount", discount)) * bill / TOKENS_PER_MTOK))
+
+
+def usd_per_document(usd_per_request: ArrayLike, *, requests_per_document: ArrayLike) -> Any:
+    """Cost of one document that takes several requests: parts of it, several passes, repeats.
+
+    Parameters
+    ----------
+    usd_per_request : float or array
+        Cost of one request, on either side. [USD/request]
+    requests_per_document : float or array
+        Requests for one document, on average; 1.1 if every tenth is asked again. [request]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Cost. [USD]
+
+    Raises
+    ------
+    InputError
+        If a cost is negative or a number of requests not positive.
+
+    Examples
+    --------
+    >>> usd_per_document(0.013, requests_per_document=2)
+    0.026
+    """
+    cost = not_negative("usd_per_request", usd_per_request)
+    return scalar_or_array(cost * positive("requests_per_document", requests_per_document))
+
+
+def usd_per_answer_mtok(output_usd_per_mtok: ArrayLike, *, mix: RequestMix) -> Any:
+    r"""Price of a million visible output tokens where hidden ones are billed too.
+
+    .. math:: p_\mathrm{out}\left(1 + \frac{S_\mathrm{think}}{S_\mathrm{out}}\right)
+
+    Parameters
+    ----------
+    output_usd_per_mtok : float or array
+        Price of output. [USD/Mtok]
+    mix : RequestMix
+        Visible and hidden output tokens of a request. [token/request]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Price of what is read. [USD/Mtok]
+
+    Raises
+    ------
+    InputError
+        If an argument is outside its domain.
+
+    Notes
+    -----
+    Derived in `analysis.symbolic.cost.price_per_answer_token`.
+
+    Examples
+    --------
+    >>> usd_per_answer_mtok(8.0, mix=RequestMix(0, 300, thinking_tokens=900))
+    32.0
+    """
+    _, _, output = _tokens(mix)
+    price = not_negative("output_usd_per_mtok", output_usd_per_mtok)
+    return scalar_or_array(np.asarray(price * output / np.asarray(mix.output_tokens, dtype=float)))
+
+
+def breakeven_utilization_of_requests(
+    price_usd_per_node_hour: ArrayLike, *, node_req_per_s: ArrayLike, api_usd_per_request: ArrayLike
+) -> Any:
+    r"""Utilization above which a node undercuts an API, over whole requests.
+
+    .. math:: u^* = \frac{p_\mathrm{node}}{3600\, R\, b}
+
+    Parameters
+    ----------
+    price_usd_per_node_hour : float or array
+        Price of the whole node. [USD/node_hour]
+    node_req_per_s : float or array
+        Requests per second of the node at full use. [request/s]
+    api_usd_per_request : float or array
+        Bill of the API for the same request, above zero. [USD/request]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Utilization; above 1 the node never wins. [1]
+
+    Raises
+    ------
+    InputError
+        If an argument is outside its domain.
+
+    Notes
+    -----
+    Derived in `analysis.symbolic.cost.breakeven_utilization_of_requests`. The throughput at which the node wins
+    when full is ``u* R``, and the price at which it does is ``price / u*``.
+
+    Examples
+    --------
+    >>> breakeven_utilization_of_requests(36.0, node_req_per_s=2.0, api_usd_per_request=0.01)
+    0.5
+    """
+    price = not_negative("price_usd_per_node_hour", price_usd_per_node_hour)
+    rate = positive("node_req_per_s", node_req_per_s)
+    bill = positive("api_usd_per_request", api_usd_per_request)
+    return scalar_or_array(price / (SECONDS_PER_HOUR * rate * bill))
+
+
+def period_bill_usd(price_usd_per_node_hour: ArrayLike, *, hours: ArrayLike) -> Any:
+    """Bill for one node that is paid for a whole period, used or not.
+
+    Parameters
+    ----------
+    price_usd_per_node_hour : float or array
+        Price of the whole node. [USD/node_hour]
+    hours : float or array
+        Hours of the period, `PERIOD_HOURS` has the usual ones. No default: months differ. [hour]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Bill. Utilization is no argument: it does not lower a bill. [USD]
+
+    Raises
+    ------
+    InputError
+        If a price is negative or a period not positive.
+
+    Examples
+    --------
+    >>> [round(period_bill_usd(6.4, hours=PERIOD_HOURS[name])) for name in ("30-days", "month")]
+    [4608, 4672]
+    """
+    price = not_negative("price_usd_per_node_hour", price_usd_per_node_hour)
+    return scalar_or_array(price * positive("hours", hours))
+
+
+def breakeven_volume(price_usd_per_node_hour: ArrayLike, *, api_usd_per_unit: ArrayLike, hours: ArrayLike) -> Any:
+    r"""Units in a period at which a node that is paid for all of it costs what an API bills.
+
+    .. math:: \frac{p_\mathrm{node}\, H}{b}
+
+    Parameters
+    ----------
+    price_usd_per_node_hour : float or array
+        Price of the whole node. [USD/node_hour]
+    api_usd_per_unit : float or array
+        Price at the API of one unit: a request, a document, or a token (``USD/Mtok`` over ``TOKENS_PER_MTOK``). [USD]
+    hours : float or array
+        Hours of the period. [hour]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Units. Independent of throughput and utilization; whether one node can make them is `capacity`. [count]
+
+    Raises
+    ------
+    InputError
+        If an argument is outside its domain.
+
+    Notes
+    -----
+    Derived in `analysis.symbolic.cost.breakeven_requests`.
+
+    Examples
+    --------
+    >>> round(breakeven_volume(6.4, api_usd_per_unit=10.0 / TOKENS_PER_MTOK, hours=730) / 1e6, 1)
+    467.2
+    """
+    bill = np.asarray(period_bill_usd(price_usd_per_node_hour, hours=hours))
+    return scalar_or_array(bill / positive("api_usd_per_unit", api_usd_per_unit))
+
+
+def capacity(node_units_per_s: ArrayLike, *, hours: ArrayLike) -> Any:
+    """Units that a node makes in a period at full use.
+
+    Parameters
+    ----------
+    node_units_per_s : float or array
+        Tokens or requests per second at full use. [1/s]
+    hours : float or array
+        Hours of the period. [hour]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Units. [count]
+
+    Raises
+    ------
+    InputError
+        If an argument is not positive.
+
+    Examples
+    --------
+    >>> round(capacity(3400.0, hours=PERIOD_HOURS["month"]) / 1e9, 3)
+    8.935
+    """
+    return scalar_or_array(positive("node_units_per_s", node_units_per_s) * SECONDS_PER_HOUR * positive("hours", hours))
+
+
+def utilization_scaled_to_zero(busy_hours: ArrayLike, *, starts: ArrayLike, start_hours: ArrayLike) -> Any:
+    r"""Utilization of a node that is paid only while it has work, and a while at each start.
+
+    .. math:: u = \frac{H_\mathrm{busy}}{H_\mathrm{busy} + k\, h_0}
+
+    Parameters
+    ----------
+    busy_hours : float or array
+        Hours with work in a period. [hour]
+    starts : float or array
+        Times that the node is started in it. [count]
+    start_hours : float or array
+        Hours paid at each start without work: boot, load the weights, wait before switching off. [hour]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Utilization, for `owned_usd_per_request` and the rest. An always-on node has ``busy_hours / hours``. [1]
+
+    Raises
+    ------
+    InputError
+        If there is no hour of work, or another argument is negative.
+
+    Notes
+    -----
+    Derived in `analysis.symbolic.cost.utilization_scaled_to_zero`. Only hardware that somebody else takes back can
+    be scaled to zero: a bought or reserved node is always on.
+
+    Examples
+    --------
+    >>> utilization_scaled_to_zero(8.0, starts=1, start_hours=0.5) > 8.0 / 24.0
+    True
+    """
+    busy = positive("busy_hours", busy_hours)
+    idle = not_negative("starts", starts) * not_negative("start_hours", start_hours)
+    return scalar_or_array(busy / (busy + idle))
+
+
+def usd_per_useful(usd_per_unit: ArrayLike, *, useful_share: ArrayLike) -> Any:
+    """Cost of a unit that is of use: a token that is accepted, a task that is done right.
+
+    Parameters
+    ----------
+    usd_per_unit : float or array
+        Cost of a unit, useful or not. [USD]
+    useful_share : float or array
+        Share of the units that are of use, at a stated target of quality; above 0, at most 1. [1]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Cost of a useful one. [USD]
+
+    Raises
+    ------
+    InputError
+        If an argument is outside its domain.
+
+    Notes
+    -----
+    Derived in `analysis.symbolic.cost.cost_per_useful_token`. A node is as cheap as an API whose answers are all of
+    use where the share is cost over price, `analysis.symbolic.cost.breakeven_useful_share`.
+
+    Examples
+    --------
+    >>> usd_per_useful(1.8, useful_share=0.9)
+    2.0
+    """
+    cost = not_negative("usd_per_unit", usd_per_unit)
+    return scalar_or_array(cost / fraction("useful_share", useful_share))
+
+
 def sweep_utilization(
     price_usd_per_node_hour: float, *, node_tok_per_s: ArrayLike, utilization: ArrayLike
 ) -> pd.DataFrame:
@@ -361,6 +1004,63 @@ def sweep_demand(
                 output_tokens=output_tokens,
                 node_tok_per_s=throughput,
             ),
+        }
+    )
+
+
+def sweep_requests(
+    price_usd_per_node_hour: ArrayLike,
+    *,
+    node_req_per_s: float,
+    utilization: ArrayLike,
+    bills_usd_per_request: Mapping[str, float],
+) -> pd.DataFrame:
+    """Tabulate a request on a node against the bills of several APIs.
+
+    Parameters
+    ----------
+    price_usd_per_node_hour : float
+        Price of the whole node. [USD/node_hour]
+    node_req_per_s : float
+        Requests per second of the node at full use. [request/s]
+    utilization : array, shape (n,)
+        Fractions of the hour. [1]
+    bills_usd_per_request : mapping of str to float
+        What each API bills for the same request. [USD/request]
+
+    Returns
+    -------
+    DataFrame
+        One row for each pair: ``api``, ``utilization``, ``owned_usd_per_request``, ``api_usd_per_request``,
+        ``breakeven_utilization``, ``winner`` (``owned`` or ``api``) and ``premium_usd_per_request``, what owning
+        costs on top: the price of keeping the data at home.
+
+    Raises
+    ------
+    InputError
+        As `owned_usd_per_request` and `breakeven_utilization_of_requests`.
+
+    Examples
+    --------
+    >>> found = sweep_requests(36.0, node_req_per_s=2.0, utilization=[0.25, 1.0], bills_usd_per_request={"a": 0.01})
+    >>> found.winner.tolist()
+    ['api', 'owned']
+    """
+    names = list(bills_usd_per_request)
+    which, busy_fraction = _pairs(np.arange(len(names)), utilization)
+    api = np.array([bills_usd_per_request[name] for name in names], dtype=float)[which.astype(int)]
+    owned = owned_usd_per_request(price_usd_per_node_hour, node_req_per_s=node_req_per_s, utilization=busy_fraction)
+    return pd.DataFrame(
+        {
+            "api": [names[int(i)] for i in which],
+            "utilization": busy_fraction,
+            "owned_usd_per_request": owned,
+            "api_usd_per_request": api,
+            "breakeven_utilization": breakeven_utilization_of_requests(
+                price_usd_per_node_hour, node_req_per_s=node_req_per_s, api_usd_per_request=api
+            ),
+            "winner": np.where(owned < api, "owned", "api"),
+            "premium_usd_per_request": owned - api,
         }
     )
 

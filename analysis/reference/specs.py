@@ -517,3 +517,93 @@ class Precision:
         """Mean bytes of one parameter of a component. [byte]."""
         share = dict(self.quantized).get(component, 0.0)
         return share * self.byte_per_weight + (1 - share) * 2.0
+
+
+@dataclass(frozen=True)
+class RequestMix:
+    """What one request is made of. [token/request].
+
+    Parameters
+    ----------
+    input_tokens : float or array
+        Tokens of the prompt, cached ones included.
+    output_tokens : float or array
+        Tokens of the answer.
+    cached_tokens : float or array
+        Tokens of the prompt that a cache already holds, at most ``input_tokens``.
+    thinking_tokens : float or array
+        Tokens that a reasoning model writes before the answer, hidden and billed as output.
+    """
+
+    input_tokens: Any
+    output_tokens: Any
+    cached_tokens: Any = 0.0
+    thinking_tokens: Any = 0.0
+
+
+@dataclass(frozen=True)
+class Tariff:
+    """What an API asks, by kind of token; without a cached price cached tokens cost what input costs. [USD/Mtok]."""
+
+    input_usd_per_mtok: Any
+    output_usd_per_mtok: Any
+    cached_usd_per_mtok: Any = None
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A rate or a price of tokens, with the kind of token that it counts.
+
+    Parameters
+    ----------
+    value : float or array
+        Tokens per second, or USD per million tokens.
+    kind : {"output", "input", "total", "weighted"}
+        Which tokens. Two values may be set against each other only if they count the same.
+    """
+
+    value: Any
+    kind: str
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """What it takes to own one node.
+
+    Parameters
+    ----------
+    purchase_usd : float or array
+        Price of the whole node. [USD]
+    power_kw : float or array
+        Power limit of the node, for which space is contracted. [kW]
+    power_share : float or array
+        Average draw over the limit, 0 < share <= 1. [1]
+    pue : float or array
+        Power that the hall takes over the power that the node takes, 1 or above. [1]
+    electricity_usd_per_kwh : float or array
+        Price of electricity. [USD/kWh]
+    colocation_usd_per_kw_month : float or array
+        Rent of the space, by contracted power. [USD/kW_month]
+    life_years : float or array
+        Years until the node is sold or scrapped. [year]
+    residual_share : float or array
+        What it then fetches, as a share of the purchase price, 0 to 1. [1]
+    interest_per_year : float or array
+        Cost of capital. [1/year]
+    upkeep_per_year : float or array
+        Repairs and support in a year, as a share of the purchase price. [1/year]
+    staff_usd_per_year : float or array
+        What the people cost who run the node. [USD/year]
+    """
+
+    purchase_usd: Any
+    power_kw: Any
+    power_share: Any
+    pue: Any
+    electricity_usd_per_kwh: Any
+    colocation_usd_per_kw_month: Any
+    life_years: Any
+    residual_share: Any
+    interest_per_year: Any
+    upkeep_per_year: Any
+    staff_usd_per_year: Any = 0.0

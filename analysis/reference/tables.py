@@ -6,23 +6,32 @@ repair, skip or default. Row numbers count as an editor does: the header is row 
 
 from __future__ import annotations
 
-import calendar
-import csv
-import difflib
-import io
-import re
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import pandas as pd
 
-from analysis.inputs import InputError, Words, not_negative, whole
-from analysis.reference.specs import MODEL_CLASSES, Accelerator, ApiModel, Host, Node, Price
-from analysis.units import BASE_UNITS_PER, DATA_UNITS
+from analysis.inputs import InputError, Words, whole
+from analysis.reference import own_prices
+from analysis.reference.own_prices import OWN_SOURCE, OwnPrices, overlay
+from analysis.reference.rows import (
+    SLUG,
+    STATUSES,
+    WITHDRAWN,
+    Schema,
+    nearest,
+    parse_date,
+    parse_value,
+    place,
+    read_csv_strict,
+)
+from analysis.reference.specs import MODEL_CLASSES, Accelerator, ApiModel, Host, Node, Ownership, Price, Tariff
+from analysis.units import BASE_UNITS_PER, DATA_UNITS, WATT_PER_KILOWATT
 
 #: The tables lie beside the package, wherever the caller stands.
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -31,47 +40,6 @@ DATA = Path(__file__).resolve().parents[2] / "data"
 SNAPSHOT = date(2026, 7, 20)
 #: The newest prices that the tables hold.
 NEWEST = date(2026, 11, 20)
-
-Status = Literal["listed", "measured", "reported", "quoted", "assumed"]
-STATUSES = get_args(Status)
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What every row has besides its keys."""
-
-    quantity: str
-    value: float
-    low: float | None
-    high: float | None
-    unit: str
-    as_of: date
-    source: str
-    locator: str
-    status: str
-    note: str
-
-
-@dataclass(frozen=True)
-class Schema:
-    """The columns that identify a row of one table, and the unit of each quantity it may hold.
-
-    A quantity that sources print in several units lists them all, split by blanks: ``"GB GiB"``.
-    """
-
-    name: str
-    keys: tuple[str, ...]
-    units: Mapping[str, str]
-    may_be_blank: frozenset[str] = frozenset()
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """All columns, keys first, in the order of the file."""
-        return (*self.keys, *(f.name for f in fields(Observation)))
-
-
-#: A row of this quantity says that an offer had ended by that day: its older prices are history.
-WITHDRAWN = "withdrawn"
 
 SCHEMAS = {
     schema.name: schema
@@ -130,135 +98,73 @@ SCHEMAS = {
                 "count",
             ),
         ),
+        Schema(
+            "ownership",
+            ("hardware", "accelerator"),
+            {
+                "purchase": "USD",
+                "accelerator_count": "count",
+                "power_max": "W",
+                "power_share": "1",
+                "pue": "1",
+                "electricity": "USD/kWh",
+                "colocation": "USD/kW_month",
+                "life": "year",
+                "residual": "1",
+                "interest": "1/year",
+                "upkeep": "1/year",
+                "engineers": "1",
+                "engineer_pay": "USD/year",
+                "wage_share": "1",
+            },
+        ),
+        Schema(
+            "api_latency",
+            ("seller", "model", "thinking", "input_tokens", "output_tokens"),
+            {"ttft": "s", "ttfat": "s", "e2e": "s", "output_rate": "token/s"},
+            frozenset({"input_tokens", "output_tokens"}),
+        ),
+        Schema("rules", ("jurisdiction", "rule"), {"external_api_forbidden": "1"}),
     )
 }
 
 SOURCE_COLUMNS = ("key", "title", "publisher", "url", "published", "read", "licence")
 MODEL_COLUMNS = ("model", "class", "open_weights", "source", "locator", "note")
-_SLUG = re.compile(r"[a-z0-9][a-z0-9._+-]*")
-
-
-def parse_date(where: str, text: str) -> date:
-    """Read an ISO date; a month or a year means its last day.
-
-    Parameters
-    ----------
-    where : str
-        File, row and column, or option, for the message.
-    text : str
-        ``2026``, ``2026-07`` or ``2026-07-20``.
-
-    Returns
-    -------
-    date
-
-    Raises
-    ------
-    InputError
-        If the text is none of the three.
-
-    Examples
-    --------
-    >>> parse_date("--as-of", "2026-02").isoformat()
-    '2026-02-28'
-    """
-    expected = "an ISO date such as 2026-07-20, 2026-07 or 2026"
-    if not re.fullmatch(r"\d{4}(-\d{2}(-\d{2})?)?", text):
-        raise InputError(where, text, expected)
-    parts = [int(part) for part in text.split("-")]
-    year, month = parts[0], parts[1] if len(parts) > 1 else 12
-    try:
-        return date(year, month, parts[2] if len(parts) > 2 else calendar.monthrange(year, month)[1])
-    except (ValueError, calendar.IllegalMonthError):
-        raise InputError(where, text, expected) from None
-
-
-def _place(path: Path, row: int, column: str) -> str:
-    return f"{path.name} row {row}, column {column}"
-
-
-def read_csv_strict(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
-    """Read a UTF-8 CSV whose header is exactly ``columns`` into a list of text rows.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, empty, not UTF-8, starts with a byte-order mark, has another header,
-        a ragged row, or a control character in a cell.
-    """
-    expected = list(columns)
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InputError(
-            str(path), Words(error.strerror), "a readable file (the tables lie in data/ beside the package)"
-        ) from None
-    if raw.startswith(b"\xef\xbb\xbf"):
-        raise InputError(f"{path.name} row 1", Words("a byte-order mark"), "plain UTF-8")
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        row = raw[: error.start].count(b"\n") + 1
-        raise InputError(f"{path.name} row {row}", Words(f"byte 0x{raw[error.start]:02x}"), "UTF-8 text") from None
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    rows: list[dict[str, str]] = []
-    try:
-        header = next(reader, None)
-        if header != expected:
-            raise InputError(f"{path.name} row 1", ",".join(header or []) or None, ",".join(expected))
-        for cells in reader:
-            if len(cells) != len(expected):
-                raise InputError(
-                    f"{path.name} row {reader.line_num}", Words(f"{len(cells)} cells"), f"{len(expected)} cells"
-                )
-            for column, cell in zip(expected, cells, strict=True):
-                if cell != cell.strip() or not cell.isprintable():
-                    raise InputError(
-                        _place(path, reader.line_num, column), cell, "printable text without blanks around it"
-                    )
-            rows.append({**dict(zip(expected, cells, strict=True)), "row": str(reader.line_num)})
-    except csv.Error as error:
-        raise InputError(f"{path.name} row {reader.line_num}", Words(str(error)), "a well-formed CSV row") from None
-    return rows
 
 
 def _row(path: Path, schema: Schema, cells: Mapping[str, str], sources: Iterable[str]) -> dict[str, Any]:
     line = int(cells["row"])
 
-    def place(column: str) -> str:
-        return _place(path, line, column)
+    def at(column: str) -> str:
+        return place(path, line, column)
 
     record: dict[str, Any] = {}
     for key in schema.keys:
         if cells[key] == "" and key in schema.may_be_blank:
             record[key] = ""
             continue
-        if not _SLUG.fullmatch(cells[key]):
-            raise InputError(place(key), cells[key] or None, "a lower-case name without blanks")
+        if not SLUG.fullmatch(cells[key]):
+            raise InputError(at(key), cells[key] or None, "a lower-case name without blanks")
         record[key] = cells[key]
     if cells["quantity"] not in schema.units:
-        raise InputError(place("quantity"), cells["quantity"] or None, " or ".join(schema.units))
+        raise InputError(at("quantity"), cells["quantity"] or None, " or ".join(schema.units))
     unit, units = cells["unit"], schema.units[cells["quantity"]].split()
     if unit not in units or unit not in DATA_UNITS:
-        raise InputError(place("unit"), unit or None, f"{' or '.join(units)} for {cells['quantity']}")
-    value = not_negative.parse(place("value"), cells["value"])
-    low, high = (not_negative.parse(place(bound), cells[bound]) if cells[bound] else None for bound in ("low", "high"))
-    for bound, fits in (("low", low is None or low <= value), ("high", high is None or high >= value)):
-        if not fits:
-            raise InputError(place(bound), cells[bound], f"a bound around the value {cells['value']}")
+        raise InputError(at("unit"), unit or None, f"{' or '.join(units)} for {cells['quantity']}")
+    value, low, high = parse_value(at, cells)
     if cells["source"] not in sources:
-        raise InputError(place("source"), cells["source"] or None, "a key of sources.csv")
+        raise InputError(at("source"), cells["source"] or None, "a key of sources.csv")
     if cells["status"] not in STATUSES:
-        raise InputError(place("status"), cells["status"] or None, " or ".join(STATUSES))
+        raise InputError(at("status"), cells["status"] or None, " or ".join(STATUSES))
     if cells["locator"] == "":
-        raise InputError(place("locator"), None, "the table, page or section of the source")
+        raise InputError(at("locator"), None, "the table, page or section of the source")
     return record | {
         "quantity": cells["quantity"],
         "value": value,
         "low": low,
         "high": high,
         "unit": unit,
-        "as_of": parse_date(place("as_of"), cells["as_of"]),
+        "as_of": parse_date(at("as_of"), cells["as_of"]),
         "source": cells["source"],
         "locator": cells["locator"],
         "status": cells["status"],
@@ -348,19 +254,6 @@ class Table:
         return selected.iloc[0]
 
 
-def nearest(wanted: str, names: Iterable[str], count: int = 3) -> str:
-    """List the names that look most like the wanted one.
-
-    Examples
-    --------
-    >>> nearest("p5.48xlrage", ["p5.48xlarge", "a3-highgpu-8g"], count=1)
-    'p5.48xlarge'
-    """
-    known = sorted(str(name) for name in names)
-    close = difflib.get_close_matches(wanted.lower(), known, n=count, cutoff=0.3) or known[:count]
-    return ", ".join(close)
-
-
 @cache
 def sources() -> pd.DataFrame:
     """Read sources.csv, indexed by key.
@@ -377,13 +270,13 @@ def sources() -> pd.DataFrame:
         line = int(cells["row"])
         for column in SOURCE_COLUMNS:
             if cells[column] == "":
-                raise InputError(_place(path, line, column), None, "text")
+                raise InputError(place(path, line, column), None, "text")
         if cells["key"] in keys:
-            raise InputError(_place(path, line, "key"), cells["key"], "a key that no other row has")
+            raise InputError(place(path, line, "key"), cells["key"], "a key that no other row has")
         keys.add(cells["key"])
         for column in ("published", "read"):
             if cells[column] != "undated":
-                parse_date(_place(path, line, column), cells[column])
+                parse_date(place(path, line, column), cells[column])
     return pd.DataFrame.from_records(rows, columns=[*SOURCE_COLUMNS]).set_index("key")
 
 
@@ -393,8 +286,8 @@ def all_rows(name: str) -> pd.DataFrame:
     return load(DATA / f"{name}.csv", SCHEMAS[name], sources().index)
 
 
-def table(name: str, *, as_of: date) -> Table:
-    """Read one shipped table as of a day: of each item the newest row on or before it.
+def table(name: str, *, as_of: date, prices: OwnPrices | None = None) -> Table:
+    """Read one table as of a day: of each item the newest row on or before it, own prices laid over it.
 
     Parameters
     ----------
@@ -402,12 +295,92 @@ def table(name: str, *, as_of: date) -> Table:
         A key of ``SCHEMAS``.
     as_of : date
         The day. An item whose first row is later is absent, and so is an offer withdrawn by then.
+    prices : OwnPrices, optional
+        Own prices; without them those that the environment names, see `prices_in_force`.
 
     Returns
     -------
     Table
+
+    Raises
+    ------
+    InputError
+        As `prices_in_force`.
     """
-    return as_of_day(all_rows(name), SCHEMAS[name], as_of)
+    found = as_of_day(all_rows(name), SCHEMAS[name], as_of)
+    return replace(found, rows=overlay(found.rows, table=name, as_of=as_of, prices=prices_in_force(prices)))
+
+
+#: The terms of a commitment for a year or more, as node prices call them; an estimate is none.
+COMMITTED_TERMS = r"(reserved|commit|plan|savings-plan)-\d+yr"
+
+#: The environment variable with the absolute path of a price file, so that every process of a run sees the same.
+PRICES_VARIABLE = "ANALYSIS_PRICES"
+
+
+def check_prices(path: Path) -> own_prices.Check:
+    """Judge every row of a price file against the book; errors as `own_prices.check`."""
+    # a clock that is behind the tables is wrong, and no reason to refuse a price as of their newest day
+    today = max(date.today(), NEWEST)
+    return own_prices.check(path, schemas=SCHEMAS, book=all_rows, today=today)
+
+
+def read_prices(path: Path) -> OwnPrices:
+    """Read a price file of which every row can be used.
+
+    Parameters
+    ----------
+    path : Path
+        The CSV file; data/README.md says what it may hold.
+
+    Returns
+    -------
+    OwnPrices
+
+    Raises
+    ------
+    InputError
+        For the first row that is refused: file, row, column, value, and what was expected.
+    """
+    found = check_prices(path)
+    refusal = own_prices.first_refusal(found)
+    if refusal is not None:
+        raise refusal
+    return found.prices
+
+
+@cache
+def _prices_of(path: Path, stamp: int) -> OwnPrices:
+    """Read a price file once for each state of it: ``stamp`` is the time of its last change."""
+    return read_prices(path)
+
+
+def prices_in_force(prices: OwnPrices | None = None) -> OwnPrices:
+    """Return the own prices that hold: those given, else those that the environment names, else none.
+
+    Parameters
+    ----------
+    prices : OwnPrices, optional
+        An explicit choice; `own_prices.BOOK` is the choice of none.
+
+    Returns
+    -------
+    OwnPrices
+
+    Raises
+    ------
+    InputError
+        If the environment names something else than the absolute path of a good price file.
+    """
+    if prices is not None:
+        return prices
+    named = os.environ.get(PRICES_VARIABLE)
+    if not named:
+        return own_prices.BOOK
+    path = Path(named)
+    if not path.is_absolute() or not path.is_file():
+        raise InputError(PRICES_VARIABLE, named, "the absolute path of a price file")
+    return _prices_of(path, path.stat().st_mtime_ns)
 
 
 def as_of_day(rows: pd.DataFrame, schema: Schema, as_of: date) -> Table:
@@ -422,14 +395,14 @@ def as_of_day(rows: pd.DataFrame, schema: Schema, as_of: date) -> Table:
     return Table(schema, as_of, newest.reset_index(drop=True))
 
 
-def node_prices(*, as_of: date) -> Table:
+def node_prices(*, as_of: date, prices: OwnPrices | None = None) -> Table:
     """Prices of whole nodes, by provider, instance, region and term. [USD/node_hour]."""
-    return table("node_prices", as_of=as_of)
+    return table("node_prices", as_of=as_of, prices=prices)
 
 
-def api_prices(*, as_of: date) -> Table:
+def api_prices(*, as_of: date, prices: OwnPrices | None = None) -> Table:
     """Prices of tokens at APIs, by seller, model, token kind and tier. [USD/Mtok]."""
-    return table("api_prices", as_of=as_of)
+    return table("api_prices", as_of=as_of, prices=prices)
 
 
 def _statuses(rows: pd.DataFrame) -> dict[str, str]:
@@ -491,7 +464,7 @@ def price(row: pd.Series) -> Price:
     return Price(**{column: row[column] for column in (f.name for f in fields(Price))})
 
 
-def node(instance: str, *, as_of: date, provider: str | None = None) -> Node:
+def node(instance: str, *, as_of: date, provider: str | None = None, prices: OwnPrices | None = None) -> Node:
     """Read one node: which accelerators, how many, and every price known on a day.
 
     Parameters
@@ -502,6 +475,8 @@ def node(instance: str, *, as_of: date, provider: str | None = None) -> Node:
         The day.
     provider : str, optional
         Needed where several providers use the same name.
+    prices : OwnPrices, optional
+        As `table`.
 
     Returns
     -------
@@ -520,7 +495,7 @@ def node(instance: str, *, as_of: date, provider: str | None = None) -> Node:
     """
     keys = {"instance": instance} | ({} if provider is None else {"provider": provider})
     row = table("nodes", as_of=as_of).one(**keys)
-    offers = node_prices(as_of=as_of).rows
+    offers = node_prices(as_of=as_of, prices=prices).rows
     offers = offers[(offers["provider"] == row["provider"]) & (offers["instance"] == instance)]
     return Node(
         provider=row["provider"],
@@ -550,7 +525,7 @@ def load_models(path: Path, sources: Iterable[str]) -> dict[str, ApiModel]:
     models: dict[str, ApiModel] = {}
     for cells in read_csv_strict(path, MODEL_COLUMNS):
         for column, fits, expected in (
-            ("model", _SLUG.fullmatch(cells["model"]), "a lower-case name without blanks"),
+            ("model", SLUG.fullmatch(cells["model"]), "a lower-case name without blanks"),
             ("model", cells["model"] not in models, "a model that no other row has"),
             ("class", cells["class"] in MODEL_CLASSES, " or ".join(MODEL_CLASSES)),
             ("open_weights", cells["open_weights"] in weights, " or ".join(weights)),
@@ -558,7 +533,7 @@ def load_models(path: Path, sources: Iterable[str]) -> dict[str, ApiModel]:
             ("locator", cells["locator"], "the table, page or section of the source"),
         ):
             if not fits:
-                raise InputError(_place(path, int(cells["row"]), column), cells[column] or None, expected)
+                raise InputError(place(path, int(cells["row"]), column), cells[column] or None, expected)
         models[cells["model"]] = ApiModel(
             model=cells["model"],
             model_class=cells["class"],
@@ -570,7 +545,9 @@ def load_models(path: Path, sources: Iterable[str]) -> dict[str, ApiModel]:
     return models
 
 
-def output_prices(*, as_of: date, classes: Iterable[str] = MODEL_CLASSES) -> pd.DataFrame:
+def output_prices(
+    *, as_of: date, classes: Iterable[str] = MODEL_CLASSES, prices: OwnPrices | None = None
+) -> pd.DataFrame:
     """Return the standard prices of output tokens on a day, with the class of each model.
 
     Parameters
@@ -579,6 +556,8 @@ def output_prices(*, as_of: date, classes: Iterable[str] = MODEL_CLASSES) -> pd.
         The day.
     classes : iterable of str
         Which classes of models (`specs.MODEL_CLASSES`).
+    prices : OwnPrices, optional
+        As `table`.
 
     Returns
     -------
@@ -590,7 +569,7 @@ def output_prices(*, as_of: date, classes: Iterable[str] = MODEL_CLASSES) -> pd.
     >>> sorted(output_prices(as_of=SNAPSHOT, classes=["diffusion"])["model"].unique())[0]
     'mercury-2'
     """
-    rows = api_prices(as_of=as_of).where(token_kind="output", tier="standard", quantity="price")
+    rows = api_prices(as_of=as_of, prices=prices).where(token_kind="output", tier="standard", quantity="price")
     models = api_models()
     rows = rows.assign(**{"class": [models[model].model_class for model in rows["model"]]})
     return rows[rows["class"].isin(list(classes))]
@@ -615,9 +594,177 @@ def price_bands(rows: pd.DataFrame) -> pd.DataFrame:
     return bands.sort_values("median").reset_index()
 
 
+def tariffs(model: str, *, as_of: date, tier: str = "standard", prices: OwnPrices | None = None) -> dict[str, Tariff]:
+    """Read what each seller of a model asks for the kinds of its tokens.
+
+    Parameters
+    ----------
+    model : str
+        The model's slug.
+    as_of : date
+        The day.
+    tier : str
+        ``standard``, ``batch``, or a surcharge for long prompts.
+    prices : OwnPrices, optional
+        As `table`.
+
+    Returns
+    -------
+    dict of str to Tariff
+        By seller; one that has no price for input or for output in this tier is left out.
+
+    Raises
+    ------
+    InputError
+        If nobody sells the model on that day in that tier; the message lists the nearest names.
+
+    Examples
+    --------
+    >>> found = tariffs("gpt-5", as_of=SNAPSHOT)["openai"]
+    >>> found.input_usd_per_mtok, found.cached_usd_per_mtok, found.output_usd_per_mtok
+    (1.25, 0.125, 10.0)
+    """
+    rows = api_prices(as_of=as_of, prices=prices).where(model=model, quantity="price", tier=tier)
+    found = {}
+    for seller, offer in rows.groupby("seller"):
+        by_kind = dict(zip(offer["token_kind"], offer["value"], strict=True))
+        if {"input", "output"} <= by_kind.keys():
+            found[str(seller)] = Tariff(by_kind["input"], by_kind["output"], by_kind.get("cached-input"))
+    if not found:
+        raise InputError("tier", tier, f"one with prices of input and of output for {model}")
+    return found
+
+
+def ownership(hardware: str, *, as_of: date, prices: OwnPrices | None = None) -> Ownership:
+    """Read what it takes to own one node: its purchase, its power, and the costs that all nodes share.
+
+    Parameters
+    ----------
+    hardware : str
+        A node that can be bought, for example ``hgx-h100``.
+    as_of : date
+        The day.
+    prices : OwnPrices, optional
+        As `table`.
+
+    Returns
+    -------
+    Ownership
+
+    Raises
+    ------
+    InputError
+        If no such node is known on that day; the message lists the nearest names.
+
+    Examples
+    --------
+    >>> hgx = ownership("hgx-h100", as_of=SNAPSHOT)
+    >>> hgx.purchase_usd, hgx.power_kw
+    (230000.0, 10.2)
+    """
+    known = table("ownership", as_of=as_of, prices=prices)
+    # what all nodes share first, so that a node's own figure takes its place
+    rows = pd.concat([known.where(hardware="any"), known.where(hardware=hardware)])
+    values = dict(zip(rows["quantity"], rows["value"], strict=True))
+    return Ownership(
+        purchase_usd=values["purchase"],
+        power_kw=values["power_max"] / WATT_PER_KILOWATT,
+        power_share=values["power_share"],
+        pue=values["pue"],
+        electricity_usd_per_kwh=values["electricity"],
+        colocation_usd_per_kw_month=values["colocation"],
+        life_years=values["life"],
+        residual_share=values["residual"],
+        interest_per_year=values["interest"],
+        upkeep_per_year=values["upkeep"],
+        staff_usd_per_year=values["engineers"] * values["engineer_pay"] / values["wage_share"],
+    )
+
+
+def hardware_like(node: Node, *, as_of: date) -> list[str]:
+    """List the nodes that can be bought with the same accelerators as many of them as a rented one has.
+
+    Examples
+    --------
+    >>> hardware_like(node("p5.48xlarge", as_of=SNAPSHOT), as_of=SNAPSHOT)
+    ['dgx-h100', 'hgx-h100']
+    """
+    rows = table("ownership", as_of=as_of).rows
+    same = rows[
+        (rows["quantity"] == "accelerator_count")
+        & (rows["accelerator"] == node.accelerator.name)
+        & (rows["value"] == node.accelerator_count)
+    ]
+    return list(same["hardware"])
+
+
+def api_latency(*, as_of: date) -> pd.DataFrame:
+    """Read how fast APIs answer: one row for each endpoint, model and way of thinking, newest figures.
+
+    Parameters
+    ----------
+    as_of : date
+        The day.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``seller`` (``model-level`` where the source names none), ``model``, ``class`` (blank where the
+        book has no price of the model), ``thinking``, ``input_tokens``, ``output_tokens`` (blank where the
+        source does not say), ``ttft_s`` and ``ttfat_s`` (first token, first token of the answer),
+        ``output_tok_per_s``, ``e2e_s``, ``as_of``, ``source``, ``status``; NaN where the source has no figure.
+
+    Examples
+    --------
+    >>> listing = api_latency(as_of=SNAPSHOT)
+    >>> float(listing[listing["model"] == "mercury-2"]["ttft_s"].max())
+    2.79
+    """
+    found = table("api_latency", as_of=as_of)
+    columns = {"ttft": "ttft_s", "ttfat": "ttfat_s", "output_rate": "output_tok_per_s", "e2e": "e2e_s"}
+    # one page, one row: a seller's figures from two sources do not mix
+    by = [*found.schema.keys, "as_of", "source", "status"]
+    wide = found.rows.pivot(index=by, columns="quantity", values="value").rename(columns=columns).reset_index()
+    wide.columns.name = None
+    models = api_models()
+    wide.insert(2, "class", [models[name].model_class if name in models else "" for name in wide["model"]])
+    return wide
+
+
+def ttft(model: str, *, as_of: date) -> dict[str, Any] | None:
+    """Return the shortest wait for the first token that was seen for a model, and where; None if nobody measured.
+
+    Hidden thinking comes before the first token, so the entry says how the model was asked to think.
+
+    Examples
+    --------
+    >>> ttft("gpt-4.1", as_of=SNAPSHOT)["api_ttft_s"]
+    0.844
+    """
+    listing = api_latency(as_of=as_of)
+    seen = listing[(listing["model"] == model) & listing["ttft_s"].notna()]
+    if seen.empty:
+        return None
+    best = seen.loc[seen["ttft_s"].idxmin()]
+    return {
+        "api_ttft_s": float(best["ttft_s"]),
+        "api_ttft_seller": best["seller"],
+        "api_ttft_thinking": best["thinking"],
+        "api_ttft_as_of": best["as_of"].isoformat(),
+    }
+
+
+def known_sources(*, prices: OwnPrices | None = None) -> pd.DataFrame:
+    """Return the sources, with one for the price file of this run where there is one."""
+    if not prices_in_force(prices).rows:
+        return sources()
+    own = dict.fromkeys(sources().columns, "") | {"title": "The price file of this run"}
+    return pd.concat([sources(), pd.DataFrame([own], index=pd.Index([OWN_SOURCE], name="key"))])
+
+
 def with_urls(rows: pd.DataFrame) -> pd.DataFrame:
     """Add the address of each row's source in a column ``url``, so that a page can link to it."""
-    return rows.assign(url=sources().loc[rows["source"], "url"].to_numpy())
+    return rows.assign(url=known_sources().loc[rows["source"], "url"].to_numpy())
 
 
 def assumed_rows(*, as_of: date) -> pd.DataFrame:

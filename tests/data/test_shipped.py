@@ -250,3 +250,81 @@ def test_known_prices_of_the_two_dates() -> None:
         output(tables.NEWEST, seller="groq", model="llama-3.3-70b")
     with pytest.raises(InputError, match="wandb-coreweave"):
         output(tables.SNAPSHOT, seller="wandb-coreweave", model="llama-3.3-70b")
+
+
+# --- owning
+
+
+def test_a_node_of_each_kind_can_be_bought_and_every_shared_cost_has_a_value() -> None:
+    rows = tables.table("ownership", as_of=tables.SNAPSHOT).rows
+    bought = sorted(set(rows["hardware"]) - {"any"})
+    assert bought == ["dgx-b200", "dgx-h100", "hgx-h100", "hgx-h200"]
+    for hardware in bought:
+        node = tables.ownership(hardware, as_of=tables.SNAPSHOT)
+        assert 20_000 < node.purchase_usd / 8 < 60_000
+        assert 8 * 0.7 < node.power_kw < 8 * 2
+        assert node.staff_usd_per_year == 0
+
+
+def test_every_assumed_cost_of_owning_has_a_range() -> None:
+    rows = tables.all_rows("ownership")
+    shared = rows[rows["hardware"] == "any"]
+    assert shared[["low", "high"]].notna().all().all()
+
+
+def test_the_nodes_that_can_be_bought_are_found_by_accelerator_and_count() -> None:
+    h200 = tables.node("p5en.48xlarge", as_of=tables.SNAPSHOT)
+    assert tables.hardware_like(h200, as_of=tables.SNAPSHOT) == ["hgx-h200"]
+    one = tables.node("p5.4xlarge", as_of=tables.NEWEST)
+    assert tables.hardware_like(one, as_of=tables.NEWEST) == []
+
+
+# --- how fast APIs answer
+
+
+def test_latencies_are_plausible_and_add_up() -> None:
+    """In the listing of June 2026 the whole answer is the wait for its first token plus 500 over the rate."""
+    listing = tables.api_latency(as_of=tables.SNAPSHOT)
+    assert listing["ttft_s"].dropna().between(0.05, 150).all()
+    assert listing["output_tok_per_s"].dropna().between(10, 2000).all()
+    whole = listing[listing["source"] == "aa-2026-06"]
+    assert len(whole) == 54
+    sum_of_parts = whole["ttfat_s"] + 500 / whole["output_tok_per_s"]
+    assert (whole["e2e_s"] - sum_of_parts).abs().max() < 0.02
+    assert (whole["ttfat_s"] >= whole["ttft_s"]).all()
+
+
+def test_no_listed_model_answered_500_tokens_within_a_second() -> None:
+    """The article's best unspoken argument: the fastest of 54 models took 2.55 seconds (Amazon Nova Micro)."""
+    listing = tables.api_latency(as_of=tables.SNAPSHOT)
+    fastest = listing.loc[listing[listing["source"] == "aa-2026-06"]["e2e_s"].idxmin()]
+    assert (fastest["model"], fastest["e2e_s"]) == ("nova-micro", 2.55)
+
+
+def test_latency_covers_each_class_that_the_book_argues_about() -> None:
+    listing = tables.api_latency(as_of=tables.SNAPSHOT)
+    assert {"commodity", "frontier", "diffusion"} <= set(listing["class"])
+    assert (listing["thinking"].isin(["high", "xhigh", "max", "on"])).sum() >= 10
+
+
+def test_the_wait_for_a_model_names_who_was_measured() -> None:
+    found = tables.ttft("mercury-2", as_of=tables.SNAPSHOT)
+    assert found is not None
+    assert (found["api_ttft_s"], found["api_ttft_seller"]) == (0.7, "inception")
+    assert tables.ttft("o3", as_of=tables.SNAPSHOT) is None
+
+
+# --- rules
+
+
+def test_rules_say_yes_or_no() -> None:
+    assert set(tables.all_rows("rules")["value"]) == {0, 1}
+
+
+def test_tariffs_have_the_kinds_of_one_seller() -> None:
+    batch = tables.tariffs("gpt-5", as_of=tables.NEWEST, tier="batch")["openai"]
+    standard = tables.tariffs("gpt-5", as_of=tables.NEWEST)["openai"]
+    assert batch.output_usd_per_mtok == standard.output_usd_per_mtok / 2 == 5
+    assert tables.tariffs("llama-3.3-70b", as_of=tables.SNAPSHOT)["groq"].cached_usd_per_mtok is None
+    with pytest.raises(InputError, match="one in api_prices as of 2026-07-20: gpt-5"):
+        tables.tariffs("gpt-55", as_of=tables.SNAPSHOT)

@@ -8,7 +8,7 @@ import pytest
 
 from analysis.evidence.claims import registry
 from analysis.evidence.claims.registry import Context, Counterfactual, Evidence, Outcome, Stated, Structure, claim
-from analysis.evidence.claims.verdict import evaluate, flipped, limits, verdict_of_share
+from analysis.evidence.claims.verdict import by_choice, evaluate, flipped, limits, verdict_of_share
 from analysis.evidence.scenarios import Choice, Range, fixed
 
 TODAY = Context(date(2026, 7, 20))
@@ -108,6 +108,17 @@ def test_a_choice_can_decide():
     assert found.decided_by == "true where kind is sparse"
 
 
+def test_a_verdict_for_each_value_of_a_choice():
+    space = {"x": UNIT, "kind": Choice(("dense", "sparse"), "an example")}
+    found = computed(lambda point, context: Outcome((point["kind"] == "sparse") | (point["x"] > 2.2)), space=space)
+    frame = by_choice(found, "kind", TODAY)
+    assert frame["kind"].tolist() == ["dense", "sparse"]
+    assert frame["verdict"].tolist() == ["holds if", "holds"]
+    assert frame["share_true"].tolist() == pytest.approx([0.4, 1], abs=0.002)
+    with pytest.raises(KeyError, match="x of C99 is a range"):
+        by_choice(found, "x", TODAY)
+
+
 def test_undefined_samples_are_counted_apart_never_as_false():
     def test(point, context):
         return Outcome(np.ones_like(point["x"], bool), defined=point["x"] > 2)
@@ -154,11 +165,11 @@ def test_a_definition_that_the_model_lacks_is_a_fault():
         evaluate(registry.REGISTRY["C98"], TODAY)
 
 
-def fact(values, *, source="other", quantifier="typically"):
+def fact(values, *, source="other", quantifier="typically", **words):
     def test(context):
         """Prices are below 1."""
         rows = pd.DataFrame({"value": values, "unit": "USD", "as_of": context.as_of, "source": source})
-        return Evidence(rows.assign(supports=rows["value"] < 1), "a search of two price lists")
+        return Evidence(rows.assign(supports=rows["value"] < 1), "a search of two price lists", **words)
 
     claim("C97", kind="market fact", stated_in="both", chapter="cost", quantifier=quantifier)(test)
     return evaluate(registry.REGISTRY.pop("C97"), TODAY)
@@ -169,6 +180,7 @@ def test_market_fact_by_its_dated_rows():
     assert fact([0.5, 2.0, 3.0]).verdict == "contradicted"
     assert fact([0.5, 2.0, 3.0], quantifier="can").verdict == "cited"
     assert fact([0.5]).decided_by == "1 of 1 dated prices"
+    assert fact([0.5, 3.0], called="rules read").decided_by == "1 of 2 rules read"
     assert fact([0.5]).sources == ("radar2026", "other")
 
 

@@ -94,8 +94,9 @@ def test_missing_price_and_missing_kind(capsys):
 
 
 def test_unknown_and_missing_command(capsys):
-    assert refused(capsys, "price").startswith("COMMAND: got 'price', expected claims or cost")
-    assert refused(capsys).startswith("COMMAND: got nothing, expected claims or cost")
+    assert refused(capsys, "price").startswith("COMMAND: got 'price', expected breakeven or claims or cost")
+    assert refused(capsys).startswith("COMMAND: got nothing, expected breakeven or claims or cost")
+    assert refused(capsys, "prices").startswith("COMMAND: got nothing, expected check or import")
 
 
 def test_named_node_says_whose_price_it_took(capsys):
@@ -236,3 +237,159 @@ def test_model_reads_any_config_json(capsys, tmp_path):
 )
 def test_model_refuses_in_one_line(capsys, arguments, line):
     assert refused(capsys, *arguments).startswith(line)
+
+
+# --- own prices
+
+BREAKEVEN = ["--node-req-per-s", "2", "--api", "gpt-5", "--input-tokens", "8000", "--output-tokens", "300"]
+TYPED = [*BREAKEVEN, "--node-usd-per-hour", "36"]
+NAMED = [*BREAKEVEN, "--node", "p5.48xlarge"]
+
+
+@pytest.fixture
+def price_file(tmp_path):
+    def write(*lines):
+        path = tmp_path / "ours.csv"
+        path.write_text("\n".join(("instance,term,model,token_kind,quantity,value,unit", *lines, "")), encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def test_breakeven_by_hand(capsys):
+    """36 an hour over 7,200 requests is half a cent; 8,000 x 1.25 + 300 x 10 per million is 1.3 cents."""
+    found = answer(capsys, "breakeven", *TYPED)
+    assert found["owned_usd_per_request"] == pytest.approx(0.005)
+    assert found["api_usd_per_request"] == pytest.approx(0.013)
+    assert found["breakeven_utilization"] == pytest.approx(5 / 13)
+    assert found["winner"] == "owned"
+    assert found["api_ttft_s"] == 0.89
+    idle = answer(capsys, "breakeven", *TYPED, "--utilization", "0.2")
+    assert (idle["winner"], idle["owned_usd_per_request"]) == ("api", pytest.approx(0.025))
+    assert main(["breakeven", *TYPED]) == 0
+    assert "winner: owned; break-even at 0.3846 of the hour" in capsys.readouterr().out
+
+
+def test_breakeven_bills_cached_hidden_and_batch_tokens(capsys):
+    cached = answer(capsys, "breakeven", *TYPED, "--cached-tokens", "8000", "--thinking-tokens", "700")
+    assert cached["api_usd_per_request"] == pytest.approx((8000 * 0.125 + 1000 * 10) / 1e6)
+    newest = [*TYPED, "--as-of", "2026-11-20"]
+    standard, batch = (answer(capsys, "breakeven", *newest, "--tier", tier) for tier in ("standard", "batch"))
+    assert batch["api_usd_per_request"] == pytest.approx(standard["api_usd_per_request"] / 2)
+
+
+def test_breakeven_by_the_way_to_have_the_node(capsys):
+    """Rented at list price 55.04, reserved at the quoted 33, bought for under half, sunk for power."""
+    price = {
+        way: answer(capsys, "breakeven", *NAMED, "--ownership", way)["price_usd_per_node_hour"]
+        for way in ("rent", "reserved", "bought", "sunk")
+    }
+    assert (price["rent"], price["reserved"]) == (55.04, 33)
+    assert 5 < price["bought"] < 16
+    assert price["sunk"] == pytest.approx(10.2 * 0.75 * 1.3 * 0.08)
+    let = answer(capsys, "breakeven", *NAMED, "--ownership", "sunk", "--sublet-usd-per-hour", "15")
+    assert let["price_usd_per_node_hour"] == pytest.approx(price["sunk"] + 15)
+
+
+def test_breakeven_takes_the_cheapest_seller_or_the_named_one(capsys):
+    llama = ["llama-3.3-70b" if word == "gpt-5" else word for word in TYPED]
+    cheapest = answer(capsys, "breakeven", *llama)
+    groq = answer(capsys, "breakeven", *llama, "--seller", "groq")
+    assert cheapest["api_seller"] == "deepinfra"
+    assert groq["api_usd_per_request"] == pytest.approx((8000 * 0.59 + 300 * 0.79) / 1e6)
+    assert cheapest["api_usd_per_request"] < groq["api_usd_per_request"]
+    assert cheapest["api_ttft_s"] is None
+
+
+def test_breakeven_against_a_free_api_has_no_break_even(capsys, price_file):
+    free = price_file(",,gpt-5,input,price,0,USD/Mtok", ",,gpt-5,output,price,0,USD/Mtok")
+    found = answer(capsys, "breakeven", *TYPED, "--prices", free)
+    assert (found["breakeven_utilization"], found["winner"], found["api_usd_per_request"]) == (None, "api", 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--cached-tokens", "9000"], "--cached-tokens: got 9000.0, expected at most the tokens of the prompt"),
+        (["--api", "gpt-55"], "--api: got 'gpt-55', expected one in api_prices as of 2026-07-20: gpt-5"),
+        (["--seller", "groq"], "--seller: got 'groq', expected one who sells gpt-5 in tier standard: openai"),
+        (["--tier", "night"], "--tier: got 'night', expected one in api_prices"),
+        (["--utilization", "0"], "--utilization: got 0.0, expected a fraction above 0 and at most 1"),
+        (["--node-req-per-s", "0"], "--node-req-per-s: got 0.0, expected a number above 0"),
+        (["--output-tokens", "0"], "--output-tokens: got 0.0, expected a number above 0"),
+        (["--ownership", "steal"], "--ownership: got 'steal', expected rent or reserved or bought or sunk"),
+        (["--node", "p5.48xlarge"], "--node or --node-usd-per-hour: got both, expected one"),
+        (["--prices", "/nowhere.csv"], "/nowhere.csv: got No such file or directory, expected a readable file"),
+    ],
+)
+def test_breakeven_refuses_in_one_line(capsys, arguments, line):
+    assert refused(capsys, "breakeven", *TYPED, *arguments).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("node", "way", "line"),
+    [
+        ("p5.48xlarg", "bought", "--node: got 'p5.48xlarg', expected one in nodes as of 2026-07-20: p5.48xlarge"),
+        ("p4d.24xlarge", "sunk", "--node: got 'p4d.24xlarge', expected a node like one that could be bought by"),
+        ("p6-b200.48xlarge", "reserved", "--ownership: got 'reserved', expected a price of p6-b200.48xlarge with a"),
+    ],
+)
+def test_a_node_that_cannot_be_had_that_way_is_refused(capsys, node, way, line):
+    assert refused(capsys, "breakeven", *BREAKEVEN, "--node", node, "--ownership", way).startswith(line)
+
+
+def test_own_prices_reach_every_command_that_reads_prices(capsys, price_file):
+    ours = price_file("p5.48xlarge,,,,price,20,USD/node_hour", ",,gpt-5,output,price,8,USD/Mtok")
+    found = answer(capsys, "breakeven", *NAMED, "--prices", ours)
+    assert (found["price_usd_per_node_hour"], found["source"]) == (20, "own-prices")
+    assert found["api_usd_per_request"] == pytest.approx((8000 * 1.25 + 300 * 8) / 1e6)
+    words = ["--node", "p5.48xlarge", "--tok-per-s", "1000", "--token-kind", "output", "--utilization", "1"]
+    assert answer(capsys, "cost", *words, "--prices", ours)["price_usd_per_node_hour"] == 20
+
+
+def test_claims_with_own_prices_name_the_verdict_of_the_book(capsys, price_file):
+    """A listed 45 for the plan of a year contradicts the quoted 33."""
+    ours = price_file("p5.48xlarge,plan-1yr,,,price,45,USD/node_hour")
+    (found,) = answer(capsys, "claims", "--only", "C40", "--prices", ours)
+    assert (found["verdict"], found["verdict_book"]) == ("contradicted", "unsupported")
+    assert main(["claims", "--only", "C40", "--prices", ours]) == 0
+    assert "contradicted (the book: unsupported)" in capsys.readouterr().out
+    (same,) = answer(capsys, "claims", "--only", "C36", "--prices", ours)
+    assert same["verdict"] == same["verdict_book"]
+
+
+def test_the_ledger_survives_prices_that_are_all_alike_or_zero(capsys, price_file):
+    for value in ("20", "0"):
+        found = answer(capsys, "claims", "--prices", price_file(f"p5.48xlarge,,,,price,{value},USD/node_hour"))
+        assert len(found) > 5
+
+
+def test_prices_check_answers_in_full_and_exits_with_the_first_refusal(capsys, price_file):
+    bad = price_file("p5.48xlarge,,,,price,6.88,USD/node_hour", "p5.48xlarge,spot,,,price,-1,USD/node_hour")
+    assert main(["prices", "check", bad, "--json"]) == 2
+    out, err = capsys.readouterr()
+    assert err == "error: ours.csv row 3, column value: got -1.0, expected a number, 0 or above\n"
+    found = json.loads(out)
+    assert [row["row"] for row in found["refused"]] == [3]
+    assert found["flagged"][0]["reason"].startswith("looks like the price of one accelerator")
+    assert found["rows"][0]["matches"] > 10
+
+
+def test_prices_check_of_a_good_file_exits_with_success(capsys, price_file):
+    good = price_file("p5.48xlarge,on-demand,,,price,41,USD/node_hour")
+    assert main(["prices", "check", good]) == 0
+    assert capsys.readouterr().out.startswith("row 2: p5.48xlarge on-demand price 41 USD/node_hour, ")
+    assert answer(capsys, "prices", "check", good)["refused"] == []
+
+
+def test_prices_check_of_no_file_and_of_an_empty_one(capsys, tmp_path):
+    assert refused(capsys, "prices", "check", str(tmp_path / "no.csv")).startswith(str(tmp_path / "no.csv"))
+    empty = tmp_path / "empty.csv"
+    empty.write_text("")
+    assert refused(capsys, "prices", "check", str(empty)).startswith("empty.csv row 1: got nothing")
+
+
+def test_a_bad_price_file_in_the_environment_is_one_line(capsys, monkeypatch, price_file):
+    monkeypatch.setenv("ANALYSIS_PRICES", price_file("p5.48xlarge,,,,price,-1,USD/node_hour"))
+    assert refused(capsys, "breakeven", *NAMED).startswith("ours.csv row 2, column value: got -1.0")
+    assert refused(capsys, "claims", "--only", "C40").startswith("ours.csv row 2, column value: got -1.0")

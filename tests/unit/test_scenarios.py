@@ -57,3 +57,13 @@ def test_fixing_holds_an_input_and_refuses_a_stranger():
     assert set(sample(fixed(SPACE, ratio=3.0))["ratio"]) == {3.0}
     with pytest.raises(KeyError, match="no input other"):
         fixed(SPACE, other=1.0)
+
+
+def test_a_range_from_data_may_shrink_to_one_value_or_start_at_zero():
+    """Own prices can make every row alike, and zero is a price."""
+    from analysis.evidence.scenarios import between
+
+    assert between(3, 3, "one price").values == (3.0,)
+    assert between(1, 4, "two prices").central == pytest.approx(2)
+    assert between(0, 4, "a free one").central == pytest.approx(2)
+    assert between(0, 4, "a free one").scale == "uniform"

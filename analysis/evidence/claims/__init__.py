@@ -4,3 +4,4 @@ Importing this package registers them all.
 """
 
 from analysis.evidence.claims import cost as cost
+from analysis.evidence.claims import ownership as ownership

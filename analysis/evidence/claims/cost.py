@@ -7,7 +7,7 @@ import pandas as pd
 from sympy import simplify
 
 from analysis.evidence.claims.registry import Context, Counterfactual, Evidence, Outcome, Stated, Structure, claim
-from analysis.evidence.scenarios import Point, Range, Space, fixed
+from analysis.evidence.scenarios import Point, Range, Space, between, fixed
 from analysis.model.cost import cost_usd_per_mtok
 from analysis.reference.tables import node_prices, output_prices
 from analysis.symbolic import cost as symbolic
@@ -35,10 +35,14 @@ def cost_identity() -> Structure:
 
 
 def _two_contracts(context: Context) -> Space:
-    prices = node_prices(as_of=context.as_of).where(instance="p5.48xlarge", quantity="price")["value"]
+    prices = node_prices(as_of=context.as_of, prices=context.prices).where(instance="p5.48xlarge", quantity="price")[
+        "value"
+    ]
+    # a node that costs nothing is no lever on what the others cost
+    paid = prices[prices > 0] if (prices > 0).any() else pd.Series([1.0])
     return {
-        "price_factor": Range(
-            1, prices.max() / prices.min(), "the prices of one instance on that day, by term and region", floor=1
+        "price_factor": between(
+            1, paid.max() / paid.min(), "the prices of one instance on that day, by term and region", floor=1
         ),
         "tokens_factor": Range(
             1, 2, "assumed: the same record from a trimmed prompt, or from an answer twice as long", floor=1
@@ -95,7 +99,7 @@ FROM_5_TO_15 = Stated(5, 15, "USD/Mtok", "5 to 15, ends included")
 )
 def one_year_price(context: Context) -> Evidence:
     """A p5.48xlarge on a one-year savings plan costs about 33 dollars an hour."""
-    rows = node_prices(as_of=context.as_of).rows
+    rows = node_prices(as_of=context.as_of, prices=context.prices).rows
     rows = rows[(rows["instance"] == "p5.48xlarge") & rows["term"].isin(ONE_YEAR_TERMS)]
     return Evidence(
         _supporting(rows, ABOUT_33),
@@ -117,7 +121,7 @@ def one_year_price(context: Context) -> Evidence:
 def commodity_price(context: Context) -> Evidence:
     """Commodity APIs sell a million tokens for less than a dollar."""
     return Evidence(
-        _supporting(output_prices(as_of=context.as_of, classes=["commodity"]), BELOW_1),
+        _supporting(output_prices(as_of=context.as_of, prices=context.prices, classes=["commodity"]), BELOW_1),
         searched="the price feeds named in the data table",
     )
 
@@ -133,7 +137,9 @@ def commodity_price(context: Context) -> Evidence:
 def frontier_price(context: Context) -> Evidence:
     """Output of frontier or reasoning models sells for 5 to 15 dollars a million tokens."""
     return Evidence(
-        _supporting(output_prices(as_of=context.as_of, classes=["frontier", "reasoning"]), FROM_5_TO_15),
+        _supporting(
+            output_prices(as_of=context.as_of, prices=context.prices, classes=["frontier", "reasoning"]), FROM_5_TO_15
+        ),
         searched="the price feeds named in the data table",
     )
 

@@ -12,11 +12,16 @@ import pandas as pd
 from analysis.evidence.claims.registry import REGISTRY, Context
 from analysis.evidence.claims.verdict import Verdict, evaluate
 from analysis.inputs import InputError
+from analysis.reference.own_prices import BOOK, OwnPrices
 from analysis.reference.tables import nearest
 
 
 def verdicts(
-    *, as_of: date, only: str | None = None, progress: Callable[[int, int], None] | None = None
+    *,
+    as_of: date,
+    only: str | None = None,
+    prices: OwnPrices | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[Verdict]:
     """Evaluate the registered claims, in the order of their ids.
 
@@ -26,6 +31,8 @@ def verdicts(
         The day of the data.
     only : str, optional
         One id.
+    prices : OwnPrices, optional
+        Own prices; without them those that the environment names.
     progress : callable, optional
         Called with (done, total) after each claim.
 
@@ -43,10 +50,43 @@ def verdicts(
     ids = sorted(REGISTRY) if only is None else [only]
     found = []
     for done, claim_id in enumerate(ids, start=1):
-        found.append(evaluate(REGISTRY[claim_id], Context(as_of)))
+        found.append(evaluate(REGISTRY[claim_id], Context(as_of, prices)))
         if progress is not None:
             progress(done, len(ids))
     return found
+
+
+def changes(found: Iterable[Verdict]) -> pd.DataFrame:
+    """List the verdicts that own prices change, with the boundary that explains each.
+
+    Parameters
+    ----------
+    found : iterable of Verdict
+        Given with own prices.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``id``, ``statement``, ``verdict_book``, ``verdict``, ``share_book``, ``share_true``,
+        ``decided_by``; no rows where nothing changes.
+    """
+    rows = []
+    for verdict in found:
+        book = evaluate(verdict.claim, Context(verdict.context.as_of, BOOK))
+        if book.verdict != verdict.verdict:
+            rows.append(
+                {
+                    "id": verdict.claim.id,
+                    "statement": verdict.claim.paraphrase,
+                    "verdict_book": book.verdict,
+                    "verdict": verdict.verdict,
+                    "share_book": book.share_true,
+                    "share_true": verdict.share_true,
+                    "decided_by": verdict.decided_by,
+                }
+            )
+    columns = ["id", "statement", "verdict_book", "verdict", "share_book", "share_true", "decided_by"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def record(verdict: Verdict) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.evidence.scenarios import Point, Space
+from analysis.reference.own_prices import OwnPrices
 
 Kind = Literal["computed", "definition", "market fact"]
 Quantifier = Literal["always", "typically", "can"]
@@ -24,9 +25,13 @@ StatedIn = Literal["article", "summary", "both", "addition"]
 
 @dataclass(frozen=True)
 class Context:
-    """What a verdict is given for: the day of the data."""
+    """What a verdict is given for: the day of the data, and own prices if there are any.
+
+    Without own prices here those hold that the environment names, see `analysis.reference.tables.prices_in_force`.
+    """
 
     as_of: date
+    prices: OwnPrices | None = None
 
 
 @dataclass(frozen=True)
@@ -69,11 +74,12 @@ class Evidence:
     """The dated rows that speak for or against a market fact.
 
     ``rows`` has the columns ``value``, ``unit``, ``as_of``, ``source`` and ``supports``; without rows the fact is
-    unsupported, and ``searched`` says what was looked for, where and when.
+    unsupported, and ``searched`` says what was looked for, where and when. ``called`` is what the rows are.
     """
 
     rows: pd.DataFrame
     searched: str
+    called: str = "dated prices"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.evidence.claims.registry import Claim, Computed, Context, Definition, MarketFact, Stated
@@ -173,6 +174,39 @@ def flipped(claim: Computed, context: Context) -> str:
     return share_and_verdict(claim, claim.counterfactual.apply(claim.space(context)), context)[1]
 
 
+def by_choice(claim: Computed, name: str, context: Context) -> pd.DataFrame:
+    """Give a computed claim's verdict for each value of one of its choices, for example each way to have a node.
+
+    Parameters
+    ----------
+    claim : Computed
+        Of the registry.
+    name : str
+        An input of its scenario space that is a choice.
+    context : Context
+        The day of the data and the prices.
+
+    Returns
+    -------
+    DataFrame
+        One row for each value: the input's name, ``share_true``, ``verdict``.
+
+    Raises
+    ------
+    KeyError
+        If the space has no such choice.
+    """
+    space = claim.space(context)
+    axis = space[name]
+    if not isinstance(axis, Choice):
+        raise KeyError(f"{name} of {claim.id} is a range, not a choice")
+    rows = []
+    for value in axis.values:  # noqa: PD011 - a field of Choice, not of a frame
+        share, verdict = share_and_verdict(claim, {**space, name: Choice((value,), "one of them")}, context)
+        rows.append({name: value, "share_true": share, "verdict": verdict})
+    return pd.DataFrame(rows)
+
+
 def evaluate(claim: Claim, context: Context) -> Verdict:
     """Compute the verdict of one claim.
 
@@ -270,6 +304,6 @@ def _market_fact(claim: MarketFact, context: Context) -> Verdict:
         close=_near_limit(share, claim.quantifier),
         share_true=share,
         computed=_band(rows["value"].to_numpy(dtype=float), claim.stated),
-        decided_by=f"{int(rows['supports'].sum())} of {len(rows)} dated prices",
+        decided_by=f"{int(rows['supports'].sum())} of {len(rows)} {evidence.called}",
         evidence=tuple(dict.fromkeys(rows["source"])),
     )
