@@ -280,7 +280,8 @@ def table(
     for index, column in enumerate(shown):
         if column in links:
             cells[index] = [
-                f'<a href="{html.escape(_address(url))}">{text}</a>'
+                # what was measured here, or handed in with a run, has no address
+                text if url in ("", "none") else f'<a href="{html.escape(_address(url))}">{text}</a>'
                 for url, text in zip(frame[links[column]], cells[index], strict=True)
             ]
         if column in math:

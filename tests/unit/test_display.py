@@ -155,6 +155,14 @@ def test_dollar_signs_in_a_table_are_no_formula_unless_asked_for() -> None:
     )
 
 
+@pytest.mark.parametrize("none", ["", "none"])
+def test_what_has_no_address_is_no_link(none: str) -> None:
+    frame = pd.DataFrame({"title": ["A", "B"], "url": ["https://example.org/a", none]})
+    html = display.table(frame, links={"title": "url"}).data["text/html"]
+    assert html.count("<a ") == 1
+    assert ">B</t" in html
+
+
 def test_links_lead_to_pages_only() -> None:
     frame = pd.DataFrame({"title": ["A & B"], "url": ["https://example.org/?a=1&b=2"]})
     html = display.table(frame, links={"title": "url"}).data["text/html"]
