@@ -505,6 +505,16 @@ def test_one_list_for_all_regions_is_said(tmp_path: Path) -> None:
     assert kinds(found) == [("flagged", True, "one-list")]
 
 
+def test_a_region_is_named_as_the_tables_name_it(tmp_path: Path) -> None:
+    """They list Lambda's sizes once, under the region all; a price that differs by region stays where it is."""
+    same = [row("gpu_8x_h100_sxm5", "H100", price="31.92", region=region) for region in ("us-east-1", "us-west-1")]
+    found = catalog(tmp_path, *same, name="lambda_vms.csv")
+    assert values(found) == {("lambda", "gpu_8x_h100_sxm5", "all", "on-demand"): 31.92}
+    assert ("refused", False, "same-price") in kinds(found, "row 3")
+    apart = catalog(tmp_path, same[0], same[1].replace("31.92", "30"), name="lambda_vms.csv")
+    assert {offer.keys[2] for offer in apart.offers} == {"us-east-1", "us-west-1"}
+
+
 def test_columns_are_read_by_name(tmp_path: Path) -> None:
     header = "SpotPrice,Price,Region,AcceleratorCount,AcceleratorName,InstanceType"
     found = catalog(tmp_path, "9,50.0,us-x-1,8.0,Q900,x9.large", header=header)
