@@ -415,6 +415,8 @@ def check_prices(file: str, as_json: bool) -> None:
     lines = [*own_prices.names(found.prices.rows)]
     lines += [f"flagged, row {row}: {reason}" for row, reason in found.flagged]
     lines += [f"refused: {refusal}" for _, refusal in found.refused]
+    if found.unused:
+        lines.append(f"{len(found.unused)} rows of a feed price nothing in the book and are not used")
     _print(own_prices.record(found), as_json=as_json, text="\n".join(lines))
     refusal = own_prices.first_refusal(found)
     if refusal is not None:

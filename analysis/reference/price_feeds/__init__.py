@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.inputs import InputError
+from analysis.reference.own_prices import FEEDS
 from analysis.reference.price_feeds import genai_prices, litellm, llm_prices, names, openrouter, skypilot
 from analysis.reference.price_feeds.doubt import doubt_api
 from analysis.reference.price_feeds.files import read_json, read_text, write_csvs
@@ -27,7 +28,7 @@ _API_READERS: dict[str, Callable[[Feed, Any, Progress], None]] = {
     "llm-prices": llm_prices.read,
     "openrouter": openrouter.read,
 }
-FORMATS = ("litellm", "genai-prices", "llm-prices", "skypilot", "openrouter")
+FORMATS = FEEDS
 REPORT_COLUMNS = ("verdict", "used", "kind", "place", "column", "got", "reason")
 
 
