@@ -31,9 +31,8 @@ def one_token_per_pass() -> Structure:
     return Structure(
         present=one_position == symbolic.pass_flop() / POSITIONS and not symbolic.pass_byte().has(POSITIONS),
         departs_when=(
-            "a pass yields more where drafts are checked in it: speculative decoding, prompt look-up, and the"
-            " multi-token-prediction heads that several open models of 2025 and 2026 ship; how closed models decode is"
-            " not public"
+            "a pass yields more where drafts are checked in it: speculation, prompt look-up, the multi-token heads of"
+            " several open models; how closed models decode is not public"
         ),
     )
 
