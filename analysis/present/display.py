@@ -33,6 +33,8 @@ GLUE_PREFIX = "application/papermill.record/"
 MAX_ROWS = 5_000
 DIGITS = 6
 ABSENT = "–"
+#: Addresses of what has none: the second is how the table of sources says so.
+NOWHERE = (None, "none", "")
 #: Up to so many characters a word in a table is kept on one line.
 SHORT = 16
 
@@ -243,7 +245,8 @@ def table(
     caption : str, optional
         Plain text above the table.
     links : mapping of column to column, optional
-        A column whose cells link to the address in another, which is then not shown itself.
+        A column whose cells link to the address in another, which is then not shown itself. Without an address
+        (blank or ``none``) a cell is plain text.
     math : sequence of str
         Columns that hold LaTeX.
 
@@ -280,8 +283,7 @@ def table(
     for index, column in enumerate(shown):
         if column in links:
             cells[index] = [
-                # what was measured here, or handed in with a run, has no address
-                text if url in ("", "none") else f'<a href="{html.escape(_address(url))}">{text}</a>'
+                text if url in NOWHERE else f'<a href="{html.escape(_address(url))}">{text}</a>'
                 for url, text in zip(frame[links[column]], cells[index], strict=True)
             ]
         if column in math:

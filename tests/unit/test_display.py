@@ -168,6 +168,7 @@ def test_links_lead_to_pages_only() -> None:
     html = display.table(frame, links={"title": "url"}).data["text/html"]
     assert '<td><a href="https://example.org/?a=1&amp;b=2">A &amp; B</a></td>' in html
     assert "Url" not in html
+    assert "<td>A &amp; B</td>" in display.table(frame.assign(url="none"), links={"title": "url"}).data["text/html"]
     for bad in ("javascript:alert(1)", "data:text/html,x", "//elsewhere.org", 'x" onclick="y'):
         with pytest.raises(InputError, match="link: got"):
             display.table(frame.assign(url=bad), links={"title": "url"})
