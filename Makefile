@@ -4,7 +4,7 @@ BIN    := .venv/bin
 READY  := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help book test notebooks bench serve lock clean
+.PHONY: help book test notebooks calibrate bench serve lock clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ test: $(READY)  ## check everything: style, types, floors, units, data, claims, 
 
 notebooks: $(READY)  ## execute and normalise every chapter
 	@$(BIN)/python -m analysis.publish.notebooks
+
+calibrate: $(READY)  ## fit the constants on the declared measurements, write data/derived
+	@$(BIN)/python -m analysis.evidence.calibration
 
 bench: $(READY)  ## measure the budgets against a named baseline
 	@$(BIN)/python tests/bench/bench.py

@@ -85,6 +85,7 @@ DATA_UNITS = frozenset(
         "W",
         "token/s",
         "s",
+        "us",
         "year",
         "count",
     }
@@ -104,6 +105,8 @@ BASE_UNITS_PER = {
     "GB": BYTE_PER_GB,
     "GiB": BYTE_PER_GIB,
     "W": 1,
+    "s": 1,
+    "us": 1e-6,
     "count": 1,
 }
 

@@ -77,6 +77,32 @@ SCHEMAS = {
             },
         ),
         Schema("on_chip", ("part",), {"on_chip": "MB GB"}),
+        Schema(
+            "measured",
+            (
+                *("id", "model", "weights", "kv", "accelerator", "accelerators", "tensor_parallel", "engine"),
+                *("engine_version", "layout", "regime", "concurrency", "input_tokens", "output_tokens", "lengths"),
+                "unused",
+            ),
+            {
+                "tpot_s": "s",
+                "ttft_s": "s",
+                "e2e_latency_s": "s",
+                "tokens_per_s_per_user": "token/s",
+                "tokens_per_s_reported": "token/s",
+                "output_tokens_per_s_total": "token/s",
+                "output_tokens_per_s_per_gpu": "token/s",
+                "prefill_tokens_per_s": "token/s",
+                "achieved_mem_bandwidth_per_gpu": "GB/s",
+            },
+            frozenset(
+                {
+                    *("weights", "kv", "accelerators", "tensor_parallel", "engine_version", "input_tokens"),
+                    *("output_tokens", "unused"),
+                }
+            ),
+        ),
+        Schema("collectives", ("accelerator", "accelerators", "engine", "mode", "message_byte"), {"all_reduce": "us"}),
         Schema("nodes", ("provider", "instance", "accelerator"), {"accelerator_count": "count"}),
         Schema(
             "host_example",
