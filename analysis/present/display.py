@@ -141,6 +141,11 @@ def figure(chart: Any, *, name: str, alt: str, caption: str | None = None) -> Sh
     spec["usermeta"] = {"name": name, "embedOptions": {"actions": False, "renderer": "svg"}}
     if caption is not None:
         spec["usermeta"]["caption"] = caption
+    if spec.get("width") == "container":
+        # JupyterLab draws a chart that asks for the width of its cell again and again, and freezes; the site's
+        # renderer gives the width back
+        spec["usermeta"]["fluid"] = True
+        spec["width"] = theme.WIDTH
     return Shown({VEGA_LITE: spec, "text/plain": f"[chart] {alt}"})
 
 
