@@ -519,8 +519,11 @@ def model(model: str, weights: str | None, kv: str | None, context: float, as_js
 @click.option("--out", metavar="OUT", required=True, help="The CSV to write; OUT.report.csv says what was not used.")
 @click.option("--provider", metavar="NAME", help="Whose catalog it is; without it the first word of its name.")
 @click.option("--as-of", type=Day(), help="Take the prices of this day; without it the day in the file's name.")
+@click.option("--known", is_flag=True, help="Write only what the tables have too, which --prices takes.")
 @json_option
-def import_prices(form: str, file: str, out: str, provider: str | None, as_of: date | None, as_json: bool) -> None:
+def import_prices(
+    form: str, file: str, out: str, provider: str | None, as_of: date | None, known: bool, as_json: bool
+) -> None:
     """Make own prices from a feed, and doubt each: used, flagged or refused, with the reason."""
     from tqdm import tqdm
 
@@ -539,6 +542,7 @@ def import_prices(form: str, file: str, out: str, provider: str | None, as_of: d
         found = price_feeds.import_feed(
             form, Path(file), today=date.today(), as_of=as_of, provider=provider, progress=progress
         )
+    found = price_feeds.known(found) if known else found
     price_feeds.write(found, result)
 
     def lines(findings: Sequence[Any], *columns: str) -> list[dict[str, Any]]:
@@ -555,6 +559,53 @@ def import_prices(form: str, file: str, out: str, provider: str | None, as_of: d
         as_json=as_json,
         text="\n".join(text),
     )
+
+
+@cli.command()
+@click.option("--prices", "file", metavar="FILE", help="Own prices, laid over the tables; without it the book's own.")
+@click.option("--out", metavar="DIR", required=True, help="The folder for the site, new or empty.")
+@json_option
+def report(file: str | None, out: str, as_json: bool) -> None:
+    """Execute every chapter with own prices, build the site into a folder, and list the verdicts that change."""
+    import signal
+
+    from tqdm import tqdm
+
+    from analysis.publish.report import rerun
+
+    # a run that is told to end leaves as little behind as one that is interrupted by hand
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with tqdm(leave=False, disable=None, bar_format="{desc} {bar} {n_fmt} of {total_fmt}, {elapsed}") as bar:
+
+            def progress(stage: str, done: int, total: int) -> None:
+                bar.set_description_str(stage, refresh=False)
+                bar.total, bar.n = total, done
+                bar.refresh()
+
+            found = rerun(Path(out), prices=None if file is None else Path(file), progress=progress)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    changed = found.verdict_changes
+    result = {
+        "out": out,
+        "prices": found.prices.name,
+        "rows": len(found.prices.rows),
+        "flagged": [{"row": row, "reason": reason} for row, reason in found.flagged],
+        "verdict_changes": changed,
+    }
+    lines = [f"flagged, row {row}: {reason}" for row, reason in found.flagged]
+    if found.prices.rows:
+        prices_words = f"{len(found.prices.rows)} prices of {found.prices.name}"
+        lines.append(f"{len({change['id'] for change in changed}) or 'no'} verdicts changed by {prices_words}")
+    for change in changed:
+        shares = [f"{share:.0%}" for share in (change["share_from"], change["share_to"]) if share is not None]
+        lines.append(
+            f"{change['id']}  {change['from']} -> {change['to']} as of {change['as_of']}"
+            f"{f', {shares[0]} -> {shares[-1]} true' if len(shares) == 2 else ''}: {change['statement']}\n"
+            f"     {change['decided_by']}"
+        )
+    _print(result, as_json=as_json, text="\n".join([*lines, f"open {Path(out) / 'index.html'}"]))
 
 
 def _one_line(error: click.ClickException) -> str:
