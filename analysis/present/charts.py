@@ -133,7 +133,7 @@ def hour_of_ownership(parts: pd.DataFrame) -> Any:
             "part:N",
             title=None,
             sort=order,
-            scale=alt.Scale(domain=order, range=list(HOUR_PARTS.values())),
+            scale=alt.Scale(type="ordinal", domain=order, range=list(HOUR_PARTS.values())),
             legend=alt.Legend(columns=3, symbolType="square", symbolFillColor=theme.OWNED.colour, symbolStrokeWidth=0),
         ),
         order=alt.Order("order:Q"),

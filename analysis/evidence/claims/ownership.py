@@ -19,6 +19,9 @@ from analysis.symbolic import cost as symbolic
 from analysis.symbols import API_PRICE, COST, PRICE, RATE, REQ_TPUT, TPUT, USEFUL, UTIL
 from analysis.units import HOURS_PER_YEAR, WORKING_HOURS_PER_YEAR
 
+#: The label of the claim check in the chapter.
+ANCHOR = "claims-own-rent-api"
+
 #: The node of the texts: eight H100.
 ACCELERATOR, COUNT, HARDWARE = "h100-sxm", 8, "hgx-h100"
 #: Keeps a division by a price of zero, whose result is not used, from being one.
@@ -44,7 +47,7 @@ PLACE = Range(
 WAYS = Choice(MODES, "the readers have bought nodes; the text prices a rented one; some are already paid for")
 
 
-@claim("C37", kind="definition", stated_in="article", chapter="own-rent-api", anchor="claims-own-rent-api")
+@claim("C37", kind="definition", stated_in="article", chapter="own-rent-api", anchor=ANCHOR)
 def pay_per_token() -> Structure:
     """Public APIs price each token the same, whatever else runs at the time, and charge nothing for idle hours."""
     bill = symbolic.api_bill()
@@ -57,7 +60,7 @@ def pay_per_token() -> Structure:
     )
 
 
-@claim("C64", kind="definition", stated_in="summary", chapter="own-rent-api", anchor="claims-own-rent-api", sources=())
+@claim("C64", kind="definition", stated_in="summary", chapter="own-rent-api", anchor=ANCHOR, sources=())
 def useful_tokens_per_dollar() -> Structure:
     """The right measure is useful tokens per dollar."""
     per_dollar = 1 / symbolic.cost_per_useful_token()
@@ -184,7 +187,7 @@ def owned_over_api(point: Point, context: Context) -> NDArray[np.float64]:
     stated_in="article",
     quantifier="always",
     chapter="own-rent-api",
-    anchor="claims-own-rent-api",
+    anchor=ANCHOR,
     space=_dear_tokens,
     counterfactual=Counterfactual(
         "the API asks half a dollar, as commodity APIs do",
@@ -235,7 +238,7 @@ def _diffusion_against_any(context: Context) -> Space:
     stated_in="addition",
     quantifier="always",
     chapter="own-rent-api",
-    anchor="claims-own-rent-api",
+    anchor=ANCHOR,
     space=_diffusion_against_any,
     counterfactual=Counterfactual(
         "the node is bought and always busy, and the API asks the text's 15 dollars",
@@ -291,7 +294,7 @@ def _node_and_engineer(context: Context) -> Space:
     stated_in="summary",
     quantifier="always",
     chapter="own-rent-api",
-    anchor="claims-own-rent-api",
+    anchor=ANCHOR,
     space=_node_and_engineer,
     counterfactual=Counterfactual(
         "the engineer's year is spread over every hour of the clock, as the node's is",
@@ -317,7 +320,7 @@ def node_dearer_than_engineer(point: Point, context: Context) -> Outcome:
     stated_in="article",
     quantifier="can",
     chapter="own-rent-api",
-    anchor="claims-own-rent-api",
+    anchor=ANCHOR,
 )
 def rules_can_forbid(context: Context) -> Evidence:
     """Rules on where data may go can forbid APIs outside altogether."""
@@ -335,7 +338,7 @@ def rules_can_forbid(context: Context) -> Evidence:
     stated_in="article",
     quantifier="typically",
     chapter="own-rent-api",
-    anchor="claims-own-rent-api",
+    anchor=ANCHOR,
 )
 def most_are_bound(context: Context) -> Evidence:
     """Most regulated enterprises may not use APIs outside."""
@@ -354,7 +357,7 @@ def most_are_bound(context: Context) -> Evidence:
     stated_in="addition",
     quantifier="typically",
     chapter="own-rent-api",
-    anchor="claims-own-rent-api",
+    anchor=ANCHOR,
     sources=(),
 )
 def diffusion_is_closed(context: Context) -> Evidence:
