@@ -804,3 +804,28 @@ def test_mutated_catalogs_give_findings_or_one_line(tmp_path: Path, data: st.Dat
             st.binary(max_size=3) | st.sampled_from([b",", b'"', b"9", b"0", b"\n"])
         )
     sound_or_refused(tmp_path, "skypilot", bytes(raw))
+
+
+def test_known_keeps_what_the_tables_have_and_tells_the_rest(tmp_path: Path) -> None:
+    """What is written with --known is a price file: every row of it can be used."""
+    content = {
+        "gpt-5": chat(1e-06, 8e-06, litellm_provider="openai"),
+        "nobody-knows-1": chat(1e-06, 8e-06, litellm_provider="openai"),
+    }
+    found = imported(tmp_path, "litellm", content, as_of=tables.SNAPSHOT)
+    kept = price_feeds.known(found)
+    assert {offer.keys[1] for offer in kept.offers} == {"gpt-5"}
+    assert ("refused", False, "not-in-the-tables") in kinds(kept, "nobody-knows-1")
+    assert len(kept.offers) + len(kept.findings) == len(found.offers) + len(found.findings)
+    price_feeds.write(kept, tmp_path / "ours.csv")
+    assert len(tables.read_prices(tmp_path / "ours.csv").rows) == len(kept.offers) == 2
+
+
+def test_the_shipped_example_is_a_feed_with_errors_and_gives_a_price_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    feed, out = tables.DATA / "examples" / "litellm-2026-07-20.json", tmp_path / "ours.csv"
+    assert cli.main(["prices", "import", "litellm", str(feed), "--known", "--out", str(out), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {"scale", "alias", "not-text", "not-in-the-tables"} <= {line["kind"] for line in told["refused"]}
+    assert len(tables.read_prices(out).rows) == len(told["rows"]) > 10
