@@ -4,7 +4,7 @@ BIN    := .venv/bin
 READY  := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help book test soak notebooks bench serve lock clean
+.PHONY: help book test soak notebooks calibrate bench serve lock clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,10 @@ soak: $(READY)  ## check what takes long: every chapter under odd prices
 
 notebooks: $(READY)  ## execute and normalise every chapter
 	@$(BIN)/python -m analysis.publish.notebooks
+
+calibrate: $(READY)  ## fit the constants on the declared measurements, write data/derived
+	@$(BIN)/python -m analysis.evidence.calibration
+	@$(BIN)/python -m analysis.evidence.validation
 
 bench: $(READY)  ## measure the budgets against a named baseline
 	@$(BIN)/python tests/bench/bench.py

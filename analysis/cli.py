@@ -415,6 +415,8 @@ def check_prices(file: str, as_json: bool) -> None:
     lines = [*own_prices.names(found.prices.rows)]
     lines += [f"flagged, row {row}: {reason}" for row, reason in found.flagged]
     lines += [f"refused: {refusal}" for _, refusal in found.refused]
+    if found.unused:
+        lines.append(f"{len(found.unused)} rows of a feed price nothing in the book and are not used")
     _print(own_prices.record(found), as_json=as_json, text="\n".join(lines))
     refusal = own_prices.first_refusal(found)
     if refusal is not None:
@@ -519,11 +521,8 @@ def model(model: str, weights: str | None, kv: str | None, context: float, as_js
 @click.option("--out", metavar="OUT", required=True, help="The CSV to write; OUT.report.csv says what was not used.")
 @click.option("--provider", metavar="NAME", help="Whose catalog it is; without it the first word of its name.")
 @click.option("--as-of", type=Day(), help="Take the prices of this day; without it the day in the file's name.")
-@click.option("--known", is_flag=True, help="Write only what the tables have too, which --prices takes.")
 @json_option
-def import_prices(
-    form: str, file: str, out: str, provider: str | None, as_of: date | None, known: bool, as_json: bool
-) -> None:
+def import_prices(form: str, file: str, out: str, provider: str | None, as_of: date | None, as_json: bool) -> None:
     """Make own prices from a feed, and doubt each: used, flagged or refused, with the reason."""
     from tqdm import tqdm
 
@@ -542,7 +541,6 @@ def import_prices(
         found = price_feeds.import_feed(
             form, Path(file), today=date.today(), as_of=as_of, provider=provider, progress=progress
         )
-    found = price_feeds.known(found) if known else found
     price_feeds.write(found, result)
 
     def lines(findings: Sequence[Any], *columns: str) -> list[dict[str, Any]]:
@@ -559,6 +557,255 @@ def import_prices(
         as_json=as_json,
         text="\n".join(text),
     )
+
+
+# --- Passes ------------------------------------------------------------------------------------
+
+model_option = click.option("--model", required=True, metavar="M", help="A shipped architecture or a config.json.")
+gpu_option = click.option("--gpu", required=True, metavar="G", help="An accelerator of the tables, such as h100-sxm.")
+gpus_option = click.option("--gpus", required=True, metavar="N", type=Number(whole), help="GPUs of the node.")
+tp_option = click.option(
+    "--tp",
+    metavar="T",
+    type=Number(whole),
+    help="GPUs of one replica, which share each layer; all of them if left out.",
+)
+weights_option = click.option("--weights", type=click.Choice(DTYPES), help="Format of the weights, else the release's.")
+kv_option = click.option("--kv", type=click.Choice(DTYPES), help="Format of the cache, else the release's.")
+engine_option = click.option(
+    "--engine", default="vllm", show_default=True, metavar="E", help="Whose fitted constants to take."
+)
+ideal_option = click.option(
+    "--ideal", is_flag=True, help="The roofline alone: full bandwidth, full peak, nothing in between."
+)
+
+
+def _replica(
+    model: str, gpu: str, gpus: float, tp: float | None, weights: str | None, kv: str | None
+) -> tuple[Any, float]:
+    """Make the replica that the options describe, and say how many of it the node holds."""
+    from analysis.reference import model_config, tables
+    from analysis.reference.efficiency import named
+    from analysis.reference.specs import Replica
+
+    split = gpus if tp is None else tp
+    if gpus % split:
+        raise InputError("--tp", int(split), f"a divisor of the {int(gpus)} GPUs")
+    spelled = model if model.lower().endswith(".json") else named("model", model)
+    try:
+        config = model_config.named(spelled)
+    except InputError as refusal:
+        raise (refusal.at("--model") if refusal.where == "model" else refusal) from None
+    try:
+        part = tables.accelerator(named("accelerator", gpu), as_of=tables.NEWEST)
+    except InputError as refusal:
+        raise refusal.at("--gpu") from None
+    precision = config.precision.with_formats(weights=weights, kv=kv)
+    return Replica(config.architecture, precision, part, int(split)), gpus / split
+
+
+def _efficiency(replica: Any, engine: str, *, ideal: bool) -> Any:
+    from analysis.model.decoding import IDEAL
+    from analysis.reference.efficiency import efficiency, named
+
+    try:
+        return IDEAL if ideal else efficiency(replica, named("engine", engine))
+    except InputError as refusal:
+        option = {"engine": "--engine", "accelerator": "--gpu (without --ideal)"}.get(refusal.where, refusal.where)
+        raise refusal.at(option) from None
+
+
+def _tensor_parallel_refusal(refusal: InputError) -> InputError:
+    return refusal.at("--tp") if refusal.where == "tensor_parallel" else refusal
+
+
+@cli.command()
+@model_option
+@gpu_option
+@gpus_option
+@tp_option
+@click.option("--batch", required=True, metavar="B", type=Number(positive), help="Sequences in each replica.")
+@click.option("--context", required=True, metavar="S", type=Number(not_negative), help="Tokens in each one's cache.")
+@weights_option
+@kv_option
+@engine_option
+@ideal_option
+@json_option
+def step(
+    model: str,
+    gpu: str,
+    gpus: float,
+    tp: float | None,
+    batch: float,
+    context: float,
+    weights: str | None,
+    kv: str | None,
+    engine: str,
+    ideal: bool,
+    as_json: bool,
+) -> None:
+    """Time of one pass of decoding, what bounds it, and the rates that follow."""
+    from analysis.evidence.cases import nearest_step
+    from analysis.model import decoding
+    from analysis.model.transformer import pass_work
+    from analysis.reference.efficiency import memory_rule, named
+    from analysis.reference.specs import MemoryRule
+
+    replica, copies = _replica(model, gpu, gpus, tp, weights, kv)
+    reached = _efficiency(replica, engine, ideal=ideal)
+    rule = MemoryRule() if ideal else memory_rule(named("engine", engine))
+    try:
+        time = decoding.pass_time(replica, batch=batch, context_tokens=context, efficiency=reached)
+        room = decoding.max_batch(replica, tokens=max(context, 1.0), rule=rule)
+    except InputError as refusal:
+        raise _tensor_parallel_refusal(refusal) from None
+    work = pass_work(replica.architecture, replica.precision, batch=batch, context_tokens=context)
+    rates = decoding.peaks(replica)
+    result = {
+        "kind": "ideal" if ideal else "prediction",
+        "step_s": time.pass_s,
+        "floor_s": decoding.floor_s(replica, batch=batch, context_tokens=context),
+        "flop": work.flop,
+        "byte": work.byte,
+        "intensity_flop_per_byte": work.intensity_flop_per_byte,
+        "ridge_flop_per_byte": rates.matmul_flop_per_s / rates.mem_bw_byte_per_s,
+        "bound": time.bound,
+        **{f"{term}_s": getattr(time, f"{term}_s") for term in decoding.TERMS},
+        "tau": 1.0,
+        "stream_tok_per_s": 1 / time.pass_s,
+        "node_tok_per_s": copies * batch / time.pass_s,
+        "replicas": int(copies),
+        "max_batch": int(room),
+        "fits": bool(room >= batch),
+    }
+    lines = [
+        "{kind}: {ms:.3g} ms for a pass, floor {floor_ms:.3g} ms; largest term: {bound}".format(
+            ms=1e3 * time.pass_s, floor_ms=1e3 * result["floor_s"], **result
+        ),
+        "{stream_tok_per_s:,.1f} tokens/s to each stream, {node_tok_per_s:,.1f} from the node".format(**result),
+        "intensity {intensity_flop_per_byte:.3g} FLOP/byte, ridge {ridge_flop_per_byte:.3g}".format(**result),
+        f"memory holds {result['max_batch']} such sequences" + ("" if result["fits"] else ": these do not fit"),
+    ]
+    near = None if ideal else nearest_step(replica, batch=batch)
+    if near is not None:
+        result["nearest_measured"] = near
+        lines.append(
+            "nearest measured: {step_s:.3g} s per token, predicted {predicted_s:.3g} ({id}: {model} {weights}, {gpus}"
+            " {gpu}, {engine}, {concurrency:g} streams, {input_tokens:g} + {output_tokens:g} tokens)".format(**near)
+        )
+    _print(result, as_json=as_json, text="\n".join(lines))
+
+
+@cli.command()
+@model_option
+@gpu_option
+@gpus_option
+@tp_option
+@click.option("--prompt", required=True, metavar="S", type=Number(positive), help="Tokens of each prompt.")
+@click.option(
+    "--cached",
+    default="0",
+    show_default=True,
+    metavar="S",
+    type=Number(not_negative),
+    help="Of these, already in a cache.",
+)
+@click.option(
+    "--batch", default="1", show_default=True, metavar="B", type=Number(positive), help="Prompts in a replica."
+)
+@click.option(
+    "--chunk",
+    default="8192",
+    show_default=True,
+    metavar="C",
+    type=Number(positive),
+    help="Most prompt tokens of a pass.",
+)
+@weights_option
+@kv_option
+@engine_option
+@ideal_option
+@json_option
+def prefill(
+    model: str,
+    gpu: str,
+    gpus: float,
+    tp: float | None,
+    prompt: float,
+    cached: float,
+    batch: float,
+    chunk: float,
+    weights: str | None,
+    kv: str | None,
+    engine: str,
+    ideal: bool,
+    as_json: bool,
+) -> None:
+    """Time to read prompts on an otherwise idle replica, and what bounds it."""
+    from analysis.model import decoding
+    from analysis.model.transformer import pass_work
+
+    replica, _ = _replica(model, gpu, gpus, tp, weights, kv)
+    reached = _efficiency(replica, engine, ideal=ideal)
+    try:
+        (passes,) = decoding.prefill_steps(
+            replica, input_tokens=prompt, cached_tokens=cached, batch=batch, chunk_tokens=chunk
+        )
+    except InputError as refusal:
+        options = {"cached_tokens": "--cached", "input_tokens": "--prompt"}
+        raise _tensor_parallel_refusal(refusal.at(options.get(refusal.where, refusal.where))) from None
+    time = decoding.time_of(passes.asked, decoding.peaks(replica), reached)
+    work = pass_work(
+        replica.architecture,
+        replica.precision,
+        batch=batch,
+        context_tokens=cached,
+        positions=prompt - cached,
+        logits="last",
+    )
+    result = {
+        "kind": "ideal" if ideal else "prediction",
+        "prefill_s": float(passes.count * time.pass_s),
+        "floor_s": decoding.floor_s(
+            replica, batch=batch, context_tokens=cached, positions=prompt - cached, logits="last"
+        ),
+        "bound": time.bound,
+        "flop": work.flop,
+        "byte": work.byte,
+        "passes": float(passes.count),
+        "input_tok_per_s": float(batch * prompt / (passes.count * time.pass_s)),
+    }
+    text = "{kind}: {prefill_s:.4g} s, floor {floor_s:.4g} s; largest term: {bound}; {input_tok_per_s:,.0f} tokens/s"
+    _print(result, as_json=as_json, text=text.format(**result))
+
+
+@cli.command()
+@click.argument("file")
+@json_option
+def validate(file: str, as_json: bool) -> None:
+    """Compare the model with your own measurements: a CSV with the columns of the shipped table."""
+    from analysis.evidence.foreign import read
+    from analysis.evidence.validation import by_regime, errors
+
+    cases, skipped = read(file)
+    frame = errors(cases)
+    regimes = {
+        str(regime): {
+            "scored": int(found["scored"]),
+            **{key: float(found[key]) for key in ("median_abs_error", "bias", "within_25_percent")},
+        }
+        for regime, found in by_regime(frame).to_dict("index").items()
+    }
+    rows = frame[["id", "regime", "predicted", "measured", "error"]].to_dict("records")
+    lines = [f"{len(rows)} rows scored, {len(skipped)} skipped"]
+    for regime, found in regimes.items():
+        lines.append(
+            f"{regime}: {found['scored']} rows, median error {found['median_abs_error']:.1%},"
+            f" bias {found['bias']:+.1%}, {found['within_25_percent']:.0%} within 25 %"
+        )
+    lines += [f"{row['id']}: predicted {row['predicted']:.4g}, measured {row['measured']:.4g}" for row in rows]
+    lines += [f"skipped {row['id']}: {row['reason']}" for row in skipped]
+    _print({"regimes": regimes, "rows": rows, "skipped": skipped}, as_json=as_json, text="\n".join(lines))
 
 
 @cli.command()

@@ -188,6 +188,16 @@ SUBLET = entry(
     "sublet", latex=r"p_\mathrm{let}", unit=USD / hour, means="rent that a node would bring from somebody else"
 )
 
+# how long a pass takes (symbolic/decoding)
+SEQUENCES = entry("sequences", latex=r"n_\mathrm{seq}", unit=ONE, means="sequences that share a pass")
+GPUS = entry("gpus", latex="G", unit=ONE, means="GPUs that share each layer of a model")
+LAYER_TIME = entry("layer_time", latex="t_L", unit=second, means="fixed time of one layer")
+PASS_TIME = entry("pass_time", latex="t", unit=second, means="time of one pass")
+PROMPT_TIME = entry(
+    "prompt_time", latex="p", unit=second, means="what the passes that read one prompt take longer than others"
+)
+ANSWER_PASSES = entry("answer_passes", latex="P", unit=ONE, means="passes that one answer takes")
+
 UNITS = {e.symbol: e.unit for e in TABLE.values()}
 
 

@@ -48,6 +48,7 @@ WATT_PER_KILOWATT = 1_000
 #: A year of a full-time employee: 52 weeks of 40 hours.
 WORKING_HOURS_PER_YEAR = 2_080
 MONTHS_PER_YEAR = 12
+BYTE_PER_MB = 10**6
 BYTE_PER_GB = 10**9
 BYTE_PER_GIB = 2**30
 BYTE_PER_MIB = 2**20
@@ -77,12 +78,14 @@ DATA_UNITS = frozenset(
         "byte/s",
         "GB/s",
         "byte",
+        "MB",
         "MiB",
         "GB",
         "GiB",
         "W",
         "token/s",
         "s",
+        "us",
         "year",
         "count",
     }
@@ -97,10 +100,13 @@ BASE_UNITS_PER = {
     "byte/s": 1,
     "GB/s": BYTE_PER_GB,
     "byte": 1,
+    "MB": BYTE_PER_MB,
     "MiB": BYTE_PER_MIB,
     "GB": BYTE_PER_GB,
     "GiB": BYTE_PER_GIB,
     "W": 1,
+    "s": 1,
+    "us": 1e-6,
     "count": 1,
 }
 

@@ -166,7 +166,8 @@ def curve(host: Host) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns ``batch``, ``seconds``, ``flop_per_s``, ``intensity_flop_per_byte``, ``attainable_flop_per_s``.
+        Columns ``batch``, ``seconds``, ``seconds_per_vector``, ``flop_per_s``, ``intensity_flop_per_byte``,
+        ``attainable_flop_per_s``, and ``least_s_per_vector``, which the roofs allow.
     """
     batch = np.array(list(host.seconds_by_batch), dtype=float)
     seconds = np.array(list(host.seconds_by_batch.values()))
@@ -177,17 +178,19 @@ def curve(host: Host) -> pd.DataFrame:
         bytes_per_weight=host.bytes_per_weight,
         bytes_per_activation=host.bytes_per_weight,
     )
+    flop = roofline.pass_flop(host.inputs * host.outputs, positions=batch)
+    attainable = roofline.attainable_flop_per_s(
+        intensity, peak_flop_per_s=host.peak_flop_per_s, mem_bw_byte_per_s=host.bandwidth_byte_per_s
+    )
     return pd.DataFrame(
         {
             "batch": batch.astype(int),
             "seconds": seconds,
-            "flop_per_s": roofline.pass_flop(host.inputs * host.outputs, positions=batch) / seconds,
+            "seconds_per_vector": seconds / batch,
+            "flop_per_s": flop / seconds,
             "intensity_flop_per_byte": intensity,
-            "attainable_flop_per_s": roofline.attainable_flop_per_s(
-                intensity,
-                peak_flop_per_s=host.peak_flop_per_s,
-                mem_bw_byte_per_s=host.bandwidth_byte_per_s,
-            ),
+            "attainable_flop_per_s": attainable,
+            "least_s_per_vector": flop / attainable / batch,
         }
     )
 

@@ -392,3 +392,139 @@ def ridge_points(accelerators: Iterable[Accelerator]) -> pd.DataFrame:
             for number_format, peak in part.peak_flop_per_s.items()
         ]
     )
+
+
+def roof(
+    intensity_flop_per_byte: ArrayLike, *, peak_flop_per_s: float, mem_bw_byte_per_s: float, per: float = 1
+) -> pd.DataFrame:
+    """Tabulate the roof over intensities, for a drawing.
+
+    Parameters
+    ----------
+    intensity_flop_per_byte : array
+        Where. [FLOP/byte]
+    peak_flop_per_s : float
+        Dense peak. [FLOP/s]
+    mem_bw_byte_per_s : float
+        Memory bandwidth. [byte/s]
+    per : float
+        Size of the unit in which performance is given, 1e12 for TFLOP/s. [FLOP/s]
+
+    Returns
+    -------
+    DataFrame
+        Columns ``intensity_flop_per_byte`` and ``performance``.
+
+    Examples
+    --------
+    >>> roof([1, 1000], peak_flop_per_s=989e12, mem_bw_byte_per_s=3350e9, per=1e12)["performance"].tolist()
+    [3.35, 989.0]
+    """
+    height = attainable_flop_per_s(
+        intensity_flop_per_byte, peak_flop_per_s=peak_flop_per_s, mem_bw_byte_per_s=mem_bw_byte_per_s
+    )
+    return pd.DataFrame({"intensity_flop_per_byte": intensity_flop_per_byte, "performance": np.asarray(height) / per})
+
+
+def sweep_positions(
+    weights: float,
+    *,
+    positions: ArrayLike,
+    bytes_per_weight: float,
+    peak_flop_per_s: float,
+    mem_bw_byte_per_s: float,
+) -> pd.DataFrame:
+    """Time passes of more and more positions through one model, at the least that the roofline allows.
+
+    Parameters
+    ----------
+    weights : float
+        Weights that the pass multiplies. [1]
+    positions : array
+        Positions of the passes. [1]
+    bytes_per_weight : float
+        Size of a stored weight. [byte]
+    peak_flop_per_s, mem_bw_byte_per_s : float
+        Of all accelerators that share the pass. [FLOP/s], [byte/s]
+
+    Returns
+    -------
+    DataFrame
+        Columns ``positions``, ``intensity_flop_per_byte``, ``memory_s``, ``compute_s``, ``pass_s``,
+        ``share_of_peak`` (operations done over those that the peak allows in the time of the pass) and
+        ``position_per_s``.
+
+    Raises
+    ------
+    InputError
+        If an argument is not above zero.
+
+    Examples
+    --------
+    >>> peaks = {"peak_flop_per_s": 989e12, "mem_bw_byte_per_s": 3350e9}
+    >>> sweep_positions(8e9, positions=[1, 1000], bytes_per_weight=2, **peaks)["share_of_peak"].round(4).tolist()
+    [0.0034, 1.0]
+    """
+    m = np.asarray(positions, dtype=float)
+    times = pass_time(
+        pass_flop(weights, positions=m),
+        byte=pass_byte(weights, bytes_per_weight=bytes_per_weight),
+        peak_flop_per_s=peak_flop_per_s,
+        mem_bw_byte_per_s=mem_bw_byte_per_s,
+    )
+    return pd.DataFrame(
+        {
+            "positions": m.astype(int),
+            "intensity_flop_per_byte": pass_intensity_flop_per_byte(m, bytes_per_weight=bytes_per_weight),
+            "memory_s": times.memory_s,
+            "compute_s": times.compute_s,
+            "pass_s": times.pass_s,
+            "share_of_peak": times.compute_s / times.pass_s,
+            "position_per_s": m / times.pass_s,
+        }
+    )
+
+
+def stored_and_computed(part: Accelerator, *, formats: Iterable[tuple[str, float, str]]) -> pd.DataFrame:
+    """Compare ways to store weights and to compute with them on one accelerator.
+
+    Parameters
+    ----------
+    part : Accelerator
+        The record of the table.
+    formats : iterable of (str, float, str)
+        Name of the storage format, bytes of one weight in it, compute format.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``accelerator``, ``stored_in``, ``computed_in``, ``intensity_flop_per_byte`` (of one position),
+        ``ridge_flop_per_byte`` and ``positions_at_ridge``.
+
+    Raises
+    ------
+    InputError
+        If the part does not compute in a format.
+
+    Examples
+    --------
+    >>> from analysis.reference.tables import SNAPSHOT, accelerator
+    >>> h100 = accelerator("h100-sxm", as_of=SNAPSHOT)
+    >>> frame = stored_and_computed(h100, formats=[("bf16", 2, "bf16"), ("int4", 0.5, "bf16")])
+    >>> frame["positions_at_ridge"].round().tolist()
+    [295.0, 74.0]
+    """
+    rows = []
+    for stored_in, bytes_per_weight, computed_in in formats:
+        ridge = ridge_flop_per_byte(part.peak(computed_in), mem_bw_byte_per_s=part.mem_bw_byte_per_s)
+        rows.append(
+            {
+                "accelerator": part.name,
+                "stored_in": stored_in,
+                "computed_in": computed_in,
+                "intensity_flop_per_byte": pass_intensity_flop_per_byte(1, bytes_per_weight=bytes_per_weight),
+                "ridge_flop_per_byte": ridge,
+                "positions_at_ridge": positions_at_ridge(ridge, bytes_per_weight=bytes_per_weight),
+            }
+        )
+    return pd.DataFrame(rows)

@@ -100,6 +100,239 @@ def cost_of_utilization(costs: pd.DataFrame, api_prices: pd.DataFrame | None = N
     return alt.layer(*layers).properties(width="container", height=theme.HEIGHT)
 
 
+#: Steps of ten, for axes that span many.
+DECADES = [10.0**power for power in range(-3, 7)]
+#: How the width of a number format is drawn: shapes, since hues mean decoders.
+WIDTH_SHAPES = {"16 bit": "circle", "8 bit": "square", "4 bit": "triangle-up"}
+
+
+def roofline(roof: pd.DataFrame, points: pd.DataFrame, *, ridge_flop_per_byte: float, unit: str) -> Any:
+    """Draw performance against intensity under one machine's roof, with named points and the two regions.
+
+    Parameters
+    ----------
+    roof : DataFrame
+        Columns ``intensity_flop_per_byte`` [FLOP/byte] and ``performance``, from the left edge to the right.
+    points : DataFrame
+        The same columns and ``label``.
+    ridge_flop_per_byte : float
+        Where the regions meet. [FLOP/byte]
+    unit : str
+        Unit of ``performance``.
+
+    Returns
+    -------
+    altair chart
+        Log-log.
+
+    Examples
+    --------
+    >>> line = pd.DataFrame({"intensity_flop_per_byte": [1, 100], "performance": [1, 50]})
+    >>> chart = roofline(line, line.assign(label="a"), ridge_flop_per_byte=50, unit="TFLOP/s").to_dict()
+    >>> chart["layer"][0]["mark"]["type"]
+    'rect'
+    """
+    left, right = float(roof["intensity_flop_per_byte"].min()), float(roof["intensity_flop_per_byte"].max())
+    lowest = float(min(roof["performance"].min(), points["performance"].min()))
+    x = alt.X(
+        "intensity_flop_per_byte:Q",
+        title="Arithmetic intensity (FLOP/byte)",
+        scale=alt.Scale(type="log", nice=False, domain=[left, right]),
+        axis=alt.Axis(values=DECADES, format="~g"),
+    )
+    y = alt.Y(
+        "performance:Q",
+        title=f"Performance ({unit})",
+        # room above the roof for the names of the regions
+        scale=alt.Scale(type="log", nice=False, domain=[lowest / 1.5, 6 * float(roof["performance"].max())]),
+        axis=alt.Axis(values=DECADES, format="~g"),
+    )
+    tooltip = [
+        alt.Tooltip("label:N", title="Pass"),
+        alt.Tooltip("intensity_flop_per_byte:Q", title="FLOP/byte", format=",.3~g"),
+        alt.Tooltip("performance:Q", title=unit, format=",.3~g"),
+    ]
+    bands = pd.DataFrame(
+        [
+            {"intensity_flop_per_byte": left, "until": ridge_flop_per_byte, "region": "memory-bound"},
+            {"intensity_flop_per_byte": ridge_flop_per_byte, "until": right, "region": "compute-bound"},
+        ]
+    )
+    layers: list[Any] = []
+    for region in bands["region"]:
+        base = alt.Chart(bands[bands["region"] == region])
+        layers.append(base.mark_rect(color=theme.BANDS[region].colour).encode(x=x, x2="until:Q"))
+        to_right = region == "compute-bound"
+        layers.append(
+            base.mark_text(
+                align="right" if to_right else "left", baseline="top", dx=-6 if to_right else 6, color=theme.SOFT.colour
+            ).encode(x=alt.X("until:Q") if to_right else x, y=alt.value(4), text="region:N")
+        )
+    rule = alt.Chart(bands[bands["region"] == "compute-bound"]).transform_calculate(
+        ridge="'ridge ' + format(datum.intensity_flop_per_byte, '.3~g')"
+    )
+    layers += [
+        rule.mark_rule(color=theme.SOFT.colour, strokeDash=[4, 3]).encode(x=x),
+        label(
+            rule.encode(x=x, y=alt.value("height"), text="ridge:N"),
+            align="left",
+            dx=5,
+            dy=-10,
+            color=theme.SOFT.colour,
+        ),
+        alt.Chart(roof).mark_line(color=theme.INK.colour).encode(x=x, y=y),
+        alt.Chart(points).mark_point(color=theme.OWNED.colour, size=90, opacity=1).encode(x=x, y=y, tooltip=tooltip),
+    ]
+    on_roof = points["performance"] >= 0.98 * roof["performance"].max()
+    for above in (False, True):
+        if (on_roof == above).any():
+            layers.append(
+                label(
+                    alt.Chart(points[on_roof == above]).encode(x=x, y=y, text="label:N"),
+                    align="right" if above else "left",
+                    dx=24 if above else 9,
+                    dy=-14 if above else 9,
+                    fontWeight=600,
+                    color=theme.OWNED.colour,
+                )
+            )
+    return alt.layer(*layers).properties(width="container", height=theme.HEIGHT)
+
+
+def ridges(points: pd.DataFrame, *, low: float, high: float) -> Any:
+    """Draw ridge points of accelerators by number format, with the band that a word covers.
+
+    Parameters
+    ----------
+    points : DataFrame
+        Columns ``accelerator``, ``width`` (a key of `WIDTH_SHAPES`), ``number_format``, ``ridge_flop_per_byte``
+        [FLOP/byte], ``outside`` and ``assumed`` (bool). In the order in which the accelerators are to stand.
+    low, high : float
+        The band. [FLOP/byte]
+
+    Returns
+    -------
+    altair chart
+        Points outside the band carry their value; hollow marks rest on an assumed figure.
+
+    Examples
+    --------
+    >>> row = {"accelerator": "a", "width": "8 bit", "number_format": "fp8", "ridge_flop_per_byte": 74.0}
+    >>> frame = pd.DataFrame([row | {"outside": True, "assumed": False}])
+    >>> ridges(frame, low=100, high=999).to_dict()["layer"][1]["mark"]["type"]
+    'text'
+    """
+    x = alt.X(
+        "ridge_flop_per_byte:Q",
+        title="Ridge point (FLOP/byte)",
+        scale=alt.Scale(type="log", nice=False, domain=[12, 6000]),
+        axis=alt.Axis(values=[20, 50, 100, 200, 500, 1000, 2000], format="~g"),
+    )
+    y = alt.Y(
+        "accelerator:N",
+        title=None,
+        sort=list(dict.fromkeys(points["accelerator"])),
+        axis=alt.Axis(labelLimit=140, labelOverlap=False, ticks=False, domain=False, grid=True),
+    )
+    band = alt.Chart(pd.DataFrame([{"ridge_flop_per_byte": low, "until": high, "word": "hundreds"}]))
+    shape = alt.Shape(
+        "width:N",
+        title=None,
+        scale=alt.Scale(domain=list(WIDTH_SHAPES), range=list(WIDTH_SHAPES.values())),
+        legend=alt.Legend(symbolFillColor=theme.INK.colour, symbolStrokeColor=theme.INK.colour, columns=3),
+    )
+    base = alt.Chart(points)
+    marks = base.mark_point(
+        color=theme.INK.colour, stroke=theme.INK.colour, size=50, strokeWidth=1.5, opacity=1
+    ).encode(
+        x=x,
+        y=y,
+        shape=shape,
+        fillOpacity=alt.condition("datum.assumed", alt.value(0), alt.value(1)),
+        tooltip=[
+            alt.Tooltip("accelerator:N", title="Accelerator"),
+            alt.Tooltip("number_format:N", title="Computes in"),
+            alt.Tooltip("ridge_flop_per_byte:Q", title="Ridge (FLOP/byte)", format=",.0f"),
+            alt.Tooltip("assumed:N", title="Assumed"),
+        ],
+    )
+    # the widest format stands leftmost, its value before it
+    text = alt.Text("ridge_flop_per_byte:Q", format=",.0f")
+    widest = base.transform_filter("datum.outside && datum.width == '16 bit'").encode(x=x, y=y, text=text)
+    narrower = base.transform_filter("datum.outside && datum.width != '16 bit'").encode(x=x, y=y, text=text)
+    return alt.layer(
+        band.mark_rect(color=theme.BANDS["overhead"].colour).encode(x=x, x2="until:Q"),
+        band.mark_text(align="left", baseline="bottom", dx=4, dy=-3, color=theme.SOFT.colour).encode(
+            x=x, y=alt.value(0), text="word:N"
+        ),
+        marks,
+        widest.mark_text(align="right", dx=-8, color=theme.INK.colour),
+        narrower.mark_text(align="left", dx=8, color=theme.INK.colour),
+    ).properties(width="container", height=19 * points["accelerator"].nunique())
+
+
+def time_of_batch(curve: pd.DataFrame) -> Any:
+    """Draw the time for each item against batch: what was measured, and the least that the roofs of the machine allow.
+
+    Parameters
+    ----------
+    curve : DataFrame
+        Columns ``batch`` [1], ``ms_per_item`` and ``least_ms_per_item`` [ms].
+
+    Returns
+    -------
+    altair chart
+        Log-log.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"batch": [1, 2], "ms_per_item": [3.0, 2.0], "least_ms_per_item": [2.0, 1.0]})
+    >>> time_of_batch(frame).to_dict()["layer"][1]["mark"]["type"]
+    'point'
+    """
+    x = alt.X(
+        "batch:Q",
+        title="Batch (vectors at once)",
+        scale=alt.Scale(type="log", base=2, nice=False, padding=10),
+        axis=alt.Axis(values=sorted(set(curve["batch"].tolist())), format="~g"),
+    )
+    scale = alt.Scale(type="log", nice=True)
+    ticks = alt.Axis(
+        values=[round(digit * 10.0**power, 9) for power in range(-4, 4) for digit in (1, 2, 5)], format="~g"
+    )
+    base = alt.Chart(curve)
+    line = base.mark_line(color=theme.INK.colour).encode(
+        x=x, y=alt.Y("least_ms_per_item:Q", title="Time per vector (ms)", scale=scale, axis=ticks)
+    )
+    measured = base.mark_point(color=theme.OWNED.colour, size=80, opacity=1).encode(
+        x=x,
+        y=alt.Y("ms_per_item:Q", scale=scale, axis=ticks, title="Time per vector (ms)"),
+        tooltip=[
+            alt.Tooltip("batch:Q", title="Batch"),
+            alt.Tooltip("ms_per_item:Q", title="Measured (ms)", format=",.3~g"),
+            alt.Tooltip("least_ms_per_item:Q", title="Roofline (ms)", format=",.3~g"),
+        ],
+    )
+    names = [
+        label(
+            base.transform_filter(f"datum.batch == {batch}")
+            .transform_calculate(name=f"'{word}'")
+            .encode(x=x, y=alt.Y(f"{column}:Q", scale=scale, axis=ticks, title="Time per vector (ms)"), text="name:N"),
+            align=align,
+            dx=dx,
+            dy=dy,
+            fontWeight=600,
+            color=mark.colour,
+        )
+        for batch, word, column, align, dx, dy, mark in (
+            (8, "measured", "ms_per_item", "left", 9, -7, theme.OWNED),
+            (64, "least, by the roofs", "least_ms_per_item", "center", 0, 17, theme.INK),
+        )
+        if batch in set(curve["batch"])
+    ]
+    return alt.layer(line, measured, *names).properties(width="container", height=theme.HEIGHT)
+
+
 #: The parts of an hour's cost: shades of one hue, and how dense each is.
 HOUR_PARTS = {"price": 0.95, "capital": 0.8, "space": 0.58, "upkeep": 0.42, "energy": 0.28, "rent forgone": 0.16}
 
@@ -152,7 +385,7 @@ def hour_of_ownership(parts: pd.DataFrame) -> Any:
         fontWeight=600,
         color=theme.INK.colour,
     )
-    return alt.layer(bars, sums).properties(width="container", height=alt.Step(44))
+    return alt.layer(bars, sums).properties(width="container", height=44 * parts["way"].nunique())
 
 
 def requests_of_utilization(costs: pd.DataFrame, bills: pd.DataFrame) -> Any:

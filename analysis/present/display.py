@@ -33,8 +33,12 @@ GLUE_PREFIX = "application/papermill.record/"
 MAX_ROWS = 5_000
 DIGITS = 6
 ABSENT = "–"
+#: Addresses of what has none: the second is how the table of sources says so.
+NOWHERE = (None, "none", "")
 #: Up to so many characters a word in a table is kept on one line.
 SHORT = 16
+#: A column with a cell of at least so many characters holds sentences, which a phone must not fold into a thread.
+LONG = 60
 
 #: Endings of column names that are units, longest first, and how a reader sees them.
 UNIT_ENDINGS = {
@@ -137,6 +141,14 @@ def figure(chart: Any, *, name: str, alt: str, caption: str | None = None) -> Sh
     spec["usermeta"] = {"name": name, "embedOptions": {"actions": False, "renderer": "svg"}}
     if caption is not None:
         spec["usermeta"]["caption"] = caption
+    if spec.get("width") == "container":
+        if isinstance(spec.get("height"), dict):
+            # Vega-Lite can't fit such a chart, and says so on the console of whoever reads the page
+            raise InputError(f"height of {name}", "a step for each row", "pixels, for a chart as wide as its column")
+        # JupyterLab draws a chart that asks for the width of its cell again and again, and freezes; the site's
+        # renderer gives the width back
+        spec["usermeta"]["fluid"] = True
+        spec["width"] = theme.WIDTH
     return Shown({VEGA_LITE: spec, "text/plain": f"[chart] {alt}"})
 
 
@@ -243,7 +255,8 @@ def table(
     caption : str, optional
         Plain text above the table.
     links : mapping of column to column, optional
-        A column whose cells link to the address in another, which is then not shown itself.
+        A column whose cells link to the address in another, which is then not shown itself. Without an address
+        (blank or ``none``) a cell is plain text.
     math : sequence of str
         Columns that hold LaTeX.
 
@@ -280,8 +293,7 @@ def table(
     for index, column in enumerate(shown):
         if column in links:
             cells[index] = [
-                # what was measured here, or handed in with a run, has no address
-                text if url in ("", "none") else f'<a href="{html.escape(_address(url))}">{text}</a>'
+                text if url in NOWHERE else f'<a href="{html.escape(_address(url))}">{text}</a>'
                 for url, text in zip(frame[links[column]], cells[index], strict=True)
             ]
         if column in math:
@@ -329,11 +341,12 @@ def markup(
 
 
 def _kind(cells: Sequence[str], is_number: bool) -> str:
-    """Tell the page how to set a column: dates and names of one short word do not break at their hyphens."""
+    """Tell the page how to set a column: short words do not break at their hyphens, sentences get room."""
     if is_number:
         return ' class="number"'
-    one_word = all(len(cell) <= SHORT and " " not in cell for cell in cells)
-    return ' class="short"' if one_word else ""
+    if all(len(cell) <= SHORT and " " not in cell for cell in cells):
+        return ' class="short"'
+    return ' class="long"' if any(len(cell) >= LONG and "<" not in cell for cell in cells) else ""
 
 
 def cell_text(value: Any, decimals: int) -> str:

@@ -53,7 +53,8 @@ BANDS = {
 
 MARKS = (INK, PAPER, GRID, SOFT, *DECODERS.values(), API, *BANDS.values())
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
-HEIGHT = 320
+#: Size of a chart in a notebook; on the site it is as wide as the column.
+WIDTH, HEIGHT = 600, 320
 
 
 def dark_twins() -> dict[str, str]:

@@ -34,6 +34,9 @@ from analysis.reference.rows import (
 ITEM_COLUMNS = {"node_prices": ("instance",), "api_prices": ("model",), "ownership": ()}
 #: What stands as source beside a value that came from outside.
 OWN_SOURCE = "own-prices"
+#: Sources of rows that an import made from a whole feed. Most of a feed prices what the book does not have, so there
+#: an unknown name is no slip: the row is counted as unused, where a row typed by hand is refused.
+FEEDS = ("litellm", "genai-prices", "llm-prices", "skypilot", "openrouter")
 #: A row of this quantity says what a foreign currency is worth: unit ``USD/EUR``, value 1.1.
 EXCHANGE_RATE = "exchange_rate"
 #: A price this many times above or below all that the book has for the item is a slip of the unit, not a price.
@@ -95,11 +98,19 @@ BOOK = OwnPrices("the book")
 
 @dataclass(frozen=True)
 class Check:
-    """What was found in a price file: rows that can be used, rows that cannot, and what looks odd about the former."""
+    """What was found in a price file: rows that can be used, rows that cannot, and what looks odd about the former.
+
+    ``unused`` holds the lines of rows from a feed that price nothing in the book.
+    """
 
     prices: OwnPrices
     refused: tuple[tuple[int, InputError], ...]
     flagged: tuple[tuple[int, str], ...]
+    unused: tuple[int, ...] = ()
+
+
+class _NotInBookError(Exception):
+    """A row of a feed for something that the book does not have."""
 
 
 def check(path: Path, *, schemas: Mapping[str, Schema], book: Callable[[str], pd.DataFrame], today: date) -> Check:
@@ -139,7 +150,12 @@ def check(path: Path, *, schemas: Mapping[str, Schema], book: Callable[[str], pd
         if cells["quantity"] != EXCHANGE_RATE and (found := _collect(refused, cells, reader.price)) is not None
     ]
     flagged = [(row.row, reason) for row in rows for reason in reader.doubts(row)]
-    return Check(OwnPrices(path.name, tuple(rows)), tuple(sorted(refused, key=lambda r: r[0])), tuple(flagged))
+    return Check(
+        OwnPrices(path.name, tuple(rows)),
+        tuple(sorted(refused, key=lambda r: r[0])),
+        tuple(flagged),
+        tuple(reader.unused),
+    )
 
 
 def _collect(
@@ -149,7 +165,9 @@ def _collect(
         return read(cells)
     except InputError as refusal:
         refused.append((int(cells["row"]), refusal))
-        return None
+    except _NotInBookError:
+        pass
+    return None
 
 
 class _Reader:
@@ -162,6 +180,8 @@ class _Reader:
         self.schemas = [schemas[name] for name in ITEM_COLUMNS]
         self.rates = {"USD": 1.0}
         self.seen: dict[tuple[Any, ...], int] = {}
+        self.unused: list[int] = []
+        self._names: dict[tuple[str, str, str], frozenset[str]] = {}
 
     def exchange_rate(self, cells: dict[str, str]) -> None:
         """Take in what one unit of a foreign currency is worth."""
@@ -270,16 +290,33 @@ class _Reader:
 
     def _matching(self, cells: dict[str, str], schema: Schema, keys: Mapping[str, str]) -> pd.DataFrame:
         """Return the rows of the book that a price is for, or refuse a name that the book does not have."""
+        from_feed = cells["source"] in FEEDS
+        if from_feed and any(keys[key] not in self._known(schema, cells["quantity"], key) for key in keys):
+            raise self._not_in_book(cells)
         rows = self.book(schema.name)
         rows = rows[rows["quantity"] == cells["quantity"]]
         # the item first, so that an unknown instance is not reported as an unknown provider of it
         for key in sorted(keys, key=lambda k: k not in ITEM_COLUMNS[schema.name]):
             matching = rows[rows[key] == keys[key]]
+            if matching.empty and from_feed:
+                raise self._not_in_book(cells)
             if matching.empty:
                 at = self._places(cells)(key)
                 raise InputError(at, keys[key], f"one in {schema.name}: {nearest(keys[key], rows[key].unique())}")
             rows = matching
         return rows
+
+    def _not_in_book(self, cells: Mapping[str, str]) -> _NotInBookError:
+        self.unused.append(int(cells["row"]))
+        return _NotInBookError()
+
+    def _known(self, schema: Schema, quantity: str, key: str) -> frozenset[str]:
+        """Return the names in one column; kept, because a feed asks thousands of times."""
+        asked = (schema.name, quantity, key)
+        if asked not in self._names:
+            rows = self.book(schema.name)
+            self._names[asked] = frozenset(rows.loc[rows["quantity"] == quantity, key])
+        return self._names[asked]
 
     def _values(self, row: OwnRow) -> pd.Series:
         rows = self.book(row.table)
@@ -353,6 +390,7 @@ def record(found: Check) -> dict[str, Any]:
         "rows": [words(row) for row in found.prices.rows],
         "refused": [{"row": row, "reason": str(refusal)} for row, refusal in found.refused],
         "flagged": [{"row": row, "reason": reason} for row, reason in found.flagged],
+        "unused": list(found.unused),
     }
 
 

@@ -607,3 +607,100 @@ class Ownership:
     interest_per_year: Any
     upkeep_per_year: Any
     staff_usd_per_year: Any = 0.0
+
+
+# --- Replica: one copy of a model on the GPUs that share it ------------------------------------
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One copy of a model on the GPUs that share it; it never spans nodes.
+
+    Parameters
+    ----------
+    architecture : Architecture
+    precision : Precision
+    accelerator : Accelerator
+    gpus : int
+        GPUs among which each layer is split. [1]
+    split_attention : bool
+        True: tensor parallelism, every GPU has its share of the heads of all sequences. False: only the
+        experts are split, and each GPU attends for sequences of its own.
+    """
+
+    architecture: Architecture
+    precision: Precision
+    accelerator: Accelerator
+    gpus: int = 1
+    split_attention: bool = True
+
+
+@dataclass(frozen=True)
+class MemoryRule:
+    """How an engine divides the memory of a GPU.
+
+    Parameters
+    ----------
+    share : float or array
+        What it may use, of the card or of what the weights leave. [1]
+    of_the_rest : bool
+        True: the share of what weights and reserve leave. False: the share of the card, less those.
+    reserve_byte : float or array
+        What context, graphs and workspace take on each GPU. [byte]
+    """
+
+    share: Any = 0.9
+    of_the_rest: bool = False
+    reserve_byte: Any = 0.0
+
+
+# --- Efficiency: what hardware and engine reach of their peaks ---------------------------------
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """What a pass reaches of the peaks, and what it costs besides. The default is the ideal: the roofline.
+
+    Parameters
+    ----------
+    mbu : float or array
+        Share of the memory bandwidth, above 0 and at most 1. [1]
+    mfu : float or array
+        Share of the dense peak in matrix products. [1]
+    attention_mfu : float or array
+        Share of the dense 16-bit peak in attention. [1]
+    expert_mfu : float or array
+        Share of ``mfu`` that products of routed experts reach. [1]
+    expert_rows : float or array
+        Rows that every expert costs besides those routed to it: tiles that are not full. [1]
+    layer_s : float or array
+        Fixed time of a plain layer: launches, synchronization, small kernels. [s]
+    expert_layer_s : float or array
+        What routed experts add to it: choice, permutation. [s]
+    prompt_layer_s : float or array
+        What a pass that reads prompts adds to it: such passes are launched kernel by kernel. [s]
+    sequence_s : float or array
+        What each sequence adds to a pass: scheduling, sampling. [s]
+    all_reduce_s : float or array
+        Latency of one small all-reduce among the GPUs of the replica. [s]
+    link_byte_per_s : float or array
+        Rate that the payload of an all-reduce reaches in one direction; endless: it costs nothing. [byte/s]
+    activation_share : float or array
+        Activation traffic over what `analysis.model.decoding.activation_elements` counts. [1]
+    overlap : float
+        How reading and computing overlap within a phase: fully where endless, not at all at 1. [1]
+    """
+
+    mbu: Any = 1.0
+    mfu: Any = 1.0
+    attention_mfu: Any = 1.0
+    expert_mfu: Any = 1.0
+    expert_rows: Any = 0.0
+    layer_s: Any = 0.0
+    expert_layer_s: Any = 0.0
+    prompt_layer_s: Any = 0.0
+    sequence_s: Any = 0.0
+    all_reduce_s: Any = 0.0
+    link_byte_per_s: Any = float("inf")
+    activation_share: Any = 0.0
+    overlap: float = float("inf")

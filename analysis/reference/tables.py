@@ -6,6 +6,7 @@ repair, skip or default. Row numbers count as an editor does: the header is row 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -30,8 +31,18 @@ from analysis.reference.rows import (
     place,
     read_csv_strict,
 )
-from analysis.reference.specs import MODEL_CLASSES, Accelerator, ApiModel, Host, Node, Ownership, Price, Tariff
-from analysis.units import BASE_UNITS_PER, DATA_UNITS, WATT_PER_KILOWATT
+from analysis.reference.specs import (
+    COMPUTE_FORMATS,
+    MODEL_CLASSES,
+    Accelerator,
+    ApiModel,
+    Host,
+    Node,
+    Ownership,
+    Price,
+    Tariff,
+)
+from analysis.units import BASE_UNITS_PER, BYTE_PER_GB, DATA_UNITS, FLOP_PER_TFLOP, WATT_PER_KILOWATT
 
 #: The tables lie beside the package, wherever the caller stands.
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -65,6 +76,33 @@ SCHEMAS = {
                 "tdp": "W",
             },
         ),
+        Schema("on_chip", ("part",), {"on_chip": "MB GB"}),
+        Schema(
+            "measured",
+            (
+                *("id", "model", "weights", "kv", "accelerator", "accelerators", "tensor_parallel", "engine"),
+                *("engine_version", "layout", "regime", "concurrency", "input_tokens", "output_tokens", "lengths"),
+                "unused",
+            ),
+            {
+                "tpot_s": "s",
+                "ttft_s": "s",
+                "e2e_latency_s": "s",
+                "tokens_per_s_per_user": "token/s",
+                "tokens_per_s_reported": "token/s",
+                "output_tokens_per_s_total": "token/s",
+                "output_tokens_per_s_per_gpu": "token/s",
+                "prefill_tokens_per_s": "token/s",
+                "achieved_mem_bandwidth_per_gpu": "GB/s",
+            },
+            frozenset(
+                {
+                    *("weights", "kv", "accelerators", "tensor_parallel", "engine_version", "input_tokens"),
+                    *("output_tokens", "unused"),
+                }
+            ),
+        ),
+        Schema("collectives", ("accelerator", "accelerators", "engine", "mode", "message_byte"), {"all_reduce": "us"}),
         Schema("nodes", ("provider", "instance", "accelerator"), {"accelerator_count": "count"}),
         Schema(
             "host_example",
@@ -471,6 +509,58 @@ def accelerators(*, as_of: date) -> list[Accelerator]:
     """Read every accelerator known on a day, in the order of the file."""
     names = table("accelerators", as_of=as_of).rows["accelerator"].unique()
     return [accelerator(name, as_of=as_of) for name in names]
+
+
+def on_chip_byte(*, as_of: date) -> dict[str, float]:
+    """Read the memory that parts hold on their chip, by name. [byte].
+
+    Parts that are no GPU stand beside the GPUs; a name with a row in accelerators.csv means that accelerator.
+
+    Examples
+    --------
+    >>> on_chip_byte(as_of=SNAPSHOT)["h100-pcie"]
+    50000000.0
+    """
+    rows = table("on_chip", as_of=as_of).rows
+    sizes = rows["value"] * rows["unit"].map(BASE_UNITS_PER)
+    return dict(zip(rows["part"], sizes, strict=True))
+
+
+def accelerator_sheet(*, as_of: date) -> pd.DataFrame:
+    """Lay the accelerators out wide, one row each, as a page shows them.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``accelerator``, ``year`` (the part came out), a peak for each compute format in TFLOP/s or TOP/s
+        dense, ``memory`` in GB of 10^9 byte, ``bandwidth`` and ``link`` (one direction) in GB/s, ``power`` in W,
+        ``assumed`` (quantities without a second source) and ``source`` (keys of all rows). Not known is NaN.
+
+    Examples
+    --------
+    >>> sheet = accelerator_sheet(as_of=SNAPSHOT).set_index("accelerator")
+    >>> sheet.loc["h100-sxm", ["bf16", "bandwidth", "link"]].tolist()
+    [989.4, 3350.0, 450.0]
+    """
+    rows = table("accelerators", as_of=as_of).rows
+    of_part = rows.groupby("accelerator", sort=False)
+    first_row, all_sources = of_part["as_of"].min(), of_part["source"].agg(lambda keys: ", ".join(dict.fromkeys(keys)))
+    return pd.DataFrame(
+        [
+            {
+                "accelerator": part.name,
+                "year": str(first_row[part.name].year),
+                **{name: part.peak_flop_per_s.get(name, math.nan) / FLOP_PER_TFLOP for name in COMPUTE_FORMATS},
+                "memory": part.mem_capacity_byte / BYTE_PER_GB,
+                "bandwidth": part.mem_bw_byte_per_s / BYTE_PER_GB,
+                "link": math.nan if part.link_byte_per_s is None else part.link_byte_per_s / BYTE_PER_GB,
+                "power": math.nan if part.tdp_w is None else part.tdp_w,
+                "assumed": ", ".join(sorted(part.assumed)),
+                "source": all_sources[part.name],
+            }
+            for part in accelerators(as_of=as_of)
+        ]
+    )
 
 
 def price(row: pd.Series) -> Price:

@@ -281,3 +281,23 @@ def test_many_prices_do_not_push_each_other_out_wrongly(tmp_path: Path) -> None:
         prices = tables.read_prices(written(tmp_path, NODE.replace(",28,", f",{value},")))
         ours = tables.node_prices(as_of=tables.SNAPSHOT, prices=prices).where(instance="p5.48xlarge")
         assert set(ours["value"]) == {value}
+
+
+FEED_HEADER = "seller,model,token_kind,tier,quantity,value,unit,source"
+
+
+@pytest.mark.parametrize("unknown", ["nobody,gpt-5,output,standard", "openai,gpt-0,output,standard"])
+def test_a_feed_may_price_what_the_book_lacks_and_a_hand_may_not(tmp_path: Path, unknown: str) -> None:
+    known = "openai,gpt-5,output,standard,price,9,USD/Mtok,"
+    for source, used in (("litellm", True), ("", False), ("our-contract", False)):
+        row = f"{unknown},price,9,USD/Mtok,{source}"
+        found = tables.check_prices(written(tmp_path, row, known + source, header=FEED_HEADER))
+        assert [own.row for own in found.prices.rows] == [3]
+        assert found.unused == ((2,) if used else ())
+        assert [line for line, _ in found.refused] == ([] if used else [2])
+
+
+def test_a_known_name_in_an_unknown_combination_of_a_feed_is_unused(tmp_path: Path) -> None:
+    """Both names occur in the table, and never together."""
+    row = "groq,gpt-5,output,standard,price,9,USD/Mtok,litellm"
+    assert tables.check_prices(written(tmp_path, row, header=FEED_HEADER)).unused == (2,)

@@ -29,8 +29,8 @@ CHROMIUM_OPTIONS = [
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 900}
 
-#: How long a chart may take before it counts as not drawn.
-PATIENCE_MS = 15_000
+#: How long a page may take before something counts as missing: a busy machine is no finding.
+PATIENCE_MS = 120_000
 
 DRAWN = """
 (mode) => document.documentElement.dataset.theme === mode && [...document.querySelectorAll("script[data-chart]")].every(
@@ -113,8 +113,9 @@ class Visit:
     def __init__(self, context: Any, address: str, *, origin: str) -> None:
         self.problems: list[str] = []
         self.page = context.new_page()
+        self.page.set_default_timeout(PATIENCE_MS)
         self.page.on("request", lambda request: self._request(request.url, origin))
-        self.page.on("requestfailed", lambda request: self.problems.append(f"not loaded: {request.url}"))
+        self.page.on("requestfailed", lambda request: self._failed(request.url, request.failure))
         self.page.on("response", lambda answer: self._response(answer))
         self.page.on("console", lambda message: self._console(message))
         self.page.on("pageerror", lambda error: self.problems.append(f"script error: {error}"))
@@ -123,6 +124,11 @@ class Visit:
     def _request(self, url: str, origin: str) -> None:
         if not url.startswith((origin, "data:", "blob:")):
             self.problems.append(f"asks elsewhere: {url}")
+
+    def _failed(self, url: str, reason: str) -> None:
+        # what a page no longer wants when it leads on to another is not missing
+        if reason != "net::ERR_ABORTED":
+            self.problems.append(f"not loaded: {url} ({reason})")
 
     def _response(self, answer: Any) -> None:
         if answer.status >= 400:
@@ -159,7 +165,7 @@ class Visit:
         from playwright.sync_api import TimeoutError as TooLate
 
         try:
-            self.page.wait_for_function(FITS, timeout=min(PATIENCE_MS, 3_000))
+            self.page.wait_for_function(FITS, timeout=min(PATIENCE_MS, 10_000))
         except TooLate:
             width = self.page.viewport_size["width"]
             self.problems += [f"scrolls sideways at {width} px: {part}" for part in self.page.evaluate(TOO_WIDE)]

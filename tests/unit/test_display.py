@@ -105,6 +105,18 @@ def test_figure_says_what_it_shows_in_words_too() -> None:
     json.dumps(shown, allow_nan=False)
 
 
+def test_fluid_chart_has_a_fixed_width_in_a_notebook() -> None:
+    """JupyterLab 4 freezes on ``container``: the embedded chart resizes the cell that it measures."""
+    assert spec(line().properties(width="container"))["width"] == theme.WIDTH
+    assert spec(line().properties(width="container"))["usermeta"]["fluid"]
+    assert "fluid" not in spec(line().properties(width=200))["usermeta"]
+
+
+def test_fluid_chart_whose_height_counts_rows_is_refused() -> None:
+    with pytest.raises(InputError, match="height of fig-a: got 'a step for each row'"):
+        spec(line().properties(width="container", height=alt.Step(20)))
+
+
 def test_table_escapes_markup_from_data() -> None:
     evil = '<script>alert("1")</script>'
     html = display.table(pd.DataFrame({evil: [evil]}), caption=evil).data["text/html"]
@@ -168,6 +180,7 @@ def test_links_lead_to_pages_only() -> None:
     html = display.table(frame, links={"title": "url"}).data["text/html"]
     assert '<td><a href="https://example.org/?a=1&amp;b=2">A &amp; B</a></td>' in html
     assert "Url" not in html
+    assert "<td>A &amp; B</td>" in display.table(frame.assign(url="none"), links={"title": "url"}).data["text/html"]
     for bad in ("javascript:alert(1)", "data:text/html,x", "//elsewhere.org", 'x" onclick="y'):
         with pytest.raises(InputError, match="link: got"):
             display.table(frame.assign(url=bad), links={"title": "url"})
@@ -282,3 +295,10 @@ def test_charts_of_requests_and_waits_name_their_fields_and_show_their_rows() ->
     waits = pd.DataFrame({"model": ["a", "b"], "e2e_s": [2.0, 9.0], "share": [0.5, 1.0]})
     drawn = spec(charts.share_answered(waits, budget_s=1.0))
     assert sorted(len(rows) for rows in drawn["datasets"].values()) == [1, 2]
+
+
+def test_sentences_in_a_table_get_room() -> None:
+    frame = pd.DataFrame({"why": ["because " * 10], "what": ["a few words here"]})
+    html = display.table(frame).data["text/html"]
+    assert html.count('class="long"') == 2, "head and cell of one column"
+    assert '<td class="long">because' in html

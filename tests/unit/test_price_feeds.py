@@ -505,6 +505,16 @@ def test_one_list_for_all_regions_is_said(tmp_path: Path) -> None:
     assert kinds(found) == [("flagged", True, "one-list")]
 
 
+def test_a_region_is_named_as_the_tables_name_it(tmp_path: Path) -> None:
+    """They list Lambda's sizes once, under the region all; a price that differs by region stays where it is."""
+    same = [row("gpu_8x_h100_sxm5", "H100", price="31.92", region=region) for region in ("us-east-1", "us-west-1")]
+    found = catalog(tmp_path, *same, name="lambda_vms.csv")
+    assert values(found) == {("lambda", "gpu_8x_h100_sxm5", "all", "on-demand"): 31.92}
+    assert ("refused", False, "same-price") in kinds(found, "row 3")
+    apart = catalog(tmp_path, same[0], same[1].replace("31.92", "30"), name="lambda_vms.csv")
+    assert {offer.keys[2] for offer in apart.offers} == {"us-east-1", "us-west-1"}
+
+
 def test_columns_are_read_by_name(tmp_path: Path) -> None:
     header = "SpotPrice,Price,Region,AcceleratorCount,AcceleratorName,InstanceType"
     found = catalog(tmp_path, "9,50.0,us-x-1,8.0,Q900,x9.large", header=header)
@@ -806,26 +816,11 @@ def test_mutated_catalogs_give_findings_or_one_line(tmp_path: Path, data: st.Dat
     sound_or_refused(tmp_path, "skypilot", bytes(raw))
 
 
-def test_known_keeps_what_the_tables_have_and_tells_the_rest(tmp_path: Path) -> None:
-    """What is written with --known is a price file: every row of it can be used."""
-    content = {
-        "gpt-5": chat(1e-06, 8e-06, litellm_provider="openai"),
-        "nobody-knows-1": chat(1e-06, 8e-06, litellm_provider="openai"),
-    }
-    found = imported(tmp_path, "litellm", content, as_of=tables.SNAPSHOT)
-    kept = price_feeds.known(found)
-    assert {offer.keys[1] for offer in kept.offers} == {"gpt-5"}
-    assert ("refused", False, "not-in-the-tables") in kinds(kept, "nobody-knows-1")
-    assert len(kept.offers) + len(kept.findings) == len(found.offers) + len(found.findings)
-    price_feeds.write(kept, tmp_path / "ours.csv")
-    assert len(tables.read_prices(tmp_path / "ours.csv").rows) == len(kept.offers) == 2
-
-
 def test_the_shipped_example_is_a_feed_with_errors_and_gives_a_price_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     feed, out = tables.DATA / "examples" / "litellm-2026-07-20.json", tmp_path / "ours.csv"
-    assert cli.main(["prices", "import", "litellm", str(feed), "--known", "--out", str(out), "--json"]) == 0
+    assert cli.main(["prices", "import", "litellm", str(feed), "--out", str(out), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert {"scale", "alias", "not-text", "not-in-the-tables"} <= {line["kind"] for line in told["refused"]}
-    assert len(tables.read_prices(out).rows) == len(told["rows"]) > 10
+    assert {"scale", "alias", "not-text"} <= {line["kind"] for line in told["refused"]}
+    assert len(told["rows"]) > len(tables.read_prices(out).rows) > 10

@@ -192,7 +192,8 @@ def _computed_words(verdict: Verdict) -> str:
     words = [] if verdict.share_true is None else [f"{verdict.share_true:.0%} true"]
     if verdict.computed is not None and verdict.claim.stated is not None:
         band = verdict.computed
-        words.append(f"{band['p05']:.3g} to {band['p95']:.3g} {verdict.claim.stated.unit}")
+        low, high = (f"{float(f'{band[end]:.3g}'):,g}" for end in ("p05", "p95"))
+        words.append(f"{low} to {high} {verdict.claim.stated.unit}")
     return ", ".join(words)
 
 

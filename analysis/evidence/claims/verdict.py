@@ -117,13 +117,15 @@ def find_boundary(space: Space, points: Point, true: NDArray[np.bool_], test: Te
 
 
 def _best_values(values: NDArray[Any], true: NDArray[np.bool_]) -> tuple[float, str, str]:
-    """Call true the values of a choice at which most samples are true."""
+    """Call true the values of a choice at which most samples are true; name the true or the others, the fewer."""
     names, index = np.unique(values, return_inverse=True)
     counts = np.bincount(index)
     trues = np.bincount(index, weights=true)
     right = np.maximum(trues, counts - trues).sum()
-    mostly = ", ".join(str(v) for v, t, c in zip(names, trues, counts, strict=True) if 2 * t > c)
-    return float(right / len(true)), "is", mostly or "none of its values"
+    mostly = 2 * trues > counts
+    true_when, named = ("is not", ~mostly) if 2 * mostly.sum() > len(names) else ("is", mostly)
+    words = ", ".join(str(name) for name in names[named])
+    return float(right / len(true)), true_when, words or "none of its values"
 
 
 def _best_threshold(values: NDArray[np.float64], true: NDArray[np.bool_]) -> tuple[float, str, float]:
@@ -277,7 +279,8 @@ def _decided_by(claim: Computed, boundary: Boundary | None, share: float) -> str
         return "every sample agrees" if share in (0.0, 1.0) else "no single input decides"
     called = claim.inputs.get(boundary.input, boundary.input.replace("_", " "))
     at = boundary.threshold if isinstance(boundary.threshold, str) else f"{boundary.threshold:.3g}"
-    return f"true where {called} {'is ' if boundary.true_when != 'is' else ''}{boundary.true_when} {at}"
+    verb = "" if boundary.true_when.startswith("is") else "is "
+    return f"true where {called} {verb}{boundary.true_when} {at}"
 
 
 def _definition(claim: Definition, context: Context) -> Verdict:

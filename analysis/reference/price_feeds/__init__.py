@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from analysis.inputs import InputError, show
+from analysis.inputs import InputError
+from analysis.reference.own_prices import FEEDS
 from analysis.reference.price_feeds import genai_prices, litellm, llm_prices, names, openrouter, skypilot
 from analysis.reference.price_feeds.doubt import doubt_api
 from analysis.reference.price_feeds.files import read_json, read_text, write_csvs
 from analysis.reference.price_feeds.findings import Feed, Finding, Offer, Progress
-from analysis.reference.tables import SCHEMAS, all_rows
+from analysis.reference.tables import SCHEMAS
 
 _API_READERS: dict[str, Callable[[Feed, Any, Progress], None]] = {
     "litellm": litellm.read,
@@ -27,7 +28,7 @@ _API_READERS: dict[str, Callable[[Feed, Any, Progress], None]] = {
     "llm-prices": llm_prices.read,
     "openrouter": openrouter.read,
 }
-FORMATS = ("litellm", "genai-prices", "llm-prices", "skypilot", "openrouter")
+FORMATS = FEEDS
 REPORT_COLUMNS = ("verdict", "used", "kind", "place", "column", "got", "reason")
 
 
@@ -149,38 +150,6 @@ def import_feed(
     else:
         raise InputError("format", form, " or ".join(FORMATS))
     return Imported(table, form, feed.offers, feed.findings)
-
-
-def known(imported: Imported) -> Imported:
-    """Keep the offers of items that the tables have, which is what own prices may price; each other one gets a line.
-
-    Parameters
-    ----------
-    imported : Imported
-        From `import_feed`.
-
-    Returns
-    -------
-    Imported
-        The same feed with fewer offers and more findings.
-    """
-    schema, rows = SCHEMAS[imported.table], all_rows(imported.table)
-    items = set(rows[rows["quantity"] == "price"][[*schema.keys]].itertuples(index=False, name=None))
-    kept = [offer for offer in imported.offers if offer.keys in items]
-    left = [
-        Finding(
-            "refused",
-            False,
-            "not-in-the-tables",
-            offer.place,
-            offer.column,
-            show(offer.value),
-            f"{' '.join(offer.keys)}: the tables have no such item, so no chapter asks for its price",
-        )
-        for offer in imported.offers
-        if offer.keys not in items
-    ]
-    return replace(imported, offers=kept, findings=[*imported.findings, *left])
 
 
 def report_path(out: Path) -> Path:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from analysis.inputs import InputError, Words, not_negative, positive
+from analysis.reference import tables
 from analysis.reference.price_feeds import names
 from analysis.reference.price_feeds.doubt import NodeOffer, doubt_nodes, one_price_each
 from analysis.reference.price_feeds.findings import Feed, Offer, Progress
@@ -103,6 +104,7 @@ def read(feed: Feed, text: str, provider: str, progress: Progress) -> None:
     by_region = _one_per_region(feed, found)
     _one_list_price(feed, by_region)
     doubt_nodes(feed, by_region)
+    _as_listed_once(feed)
     one_price_each(feed)
 
 
@@ -312,6 +314,22 @@ def _one_list_price(feed: Feed, nodes: list[NodeOffer]) -> None:
         most = max(len(prices) for prices in repeated)
         reason = f"{len(repeated)} instances, each at one price in all of up to {most} regions: one list, repeated"
         feed.flag("one-list", nodes[0].offer.place, "Price", nodes[0].offer.value, reason, used=True)
+
+
+def _as_listed_once(feed: Feed) -> None:
+    """Name the region as the shipped tables do where they list an instance once for all, and the feed agrees."""
+    rows = tables.all_rows("node_prices")
+    listed_once = set(rows[rows["region"] == "all"][["provider", "instance"]].itertuples(index=False, name=None))
+    prices: dict[tuple[str, str, str], set[float]] = defaultdict(set)
+    for offer in feed.offers:
+        provider, instance, _, term = offer.keys
+        prices[provider, instance, term].add(offer.value)
+    offers = []
+    for offer in feed.offers:
+        provider, instance, _, term = offer.keys
+        once = (provider, instance) in listed_once and len(prices[provider, instance, term]) == 1
+        offers.append(replace(offer, keys=(provider, instance, "all", term)) if once else offer)
+    feed.offers = offers
 
 
 def provider_of(path_name: str, folder: str) -> str:
