@@ -385,7 +385,7 @@ def hour_of_ownership(parts: pd.DataFrame) -> Any:
         fontWeight=600,
         color=theme.INK.colour,
     )
-    return alt.layer(bars, sums).properties(width="container", height=alt.Step(44))
+    return alt.layer(bars, sums).properties(width="container", height=44 * parts["way"].nunique())
 
 
 def requests_of_utilization(costs: pd.DataFrame, bills: pd.DataFrame) -> Any:
