@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from analysis.evidence.calibration import Stack, cohort, fit, prior, set_of
 from analysis.evidence.cases import REGIMES, Case, shipped_cases
 from analysis.reference.efficiency import constants, group, measured_all_reduce_s
 from analysis.reference.specs import Efficiency
+from analysis.reference.tables import DATA, read_csv_strict
 
 WITHIN = 0.25
 #: Shares of bandwidth and peak that rules of thumb take for every GPU and engine.
@@ -225,6 +227,46 @@ def leave_one_out(by: str, *, progress: Callable[[int, int], None] | None = None
     return pd.concat(found, ignore_index=True)
 
 
+LEFT_OUT = DATA / "derived" / "left_out.csv"
+LEFT_OUT_COLUMNS = ("by", "left_out", "regime", "scored", "median_abs_error", "bias", "within_25_percent")
+
+
+def left_out_table(by: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Summarise what `leave_one_out` returns: each thing that was left out, and ``all`` of them, by regime."""
+    parts = [(name, rows) for name, rows in frame.groupby("left_out")] + [("all", frame)]
+    tables = [by_regime(rows).rename_axis("regime").reset_index().assign(by=by, left_out=name) for name, rows in parts]
+    return pd.concat(tables, ignore_index=True)[[*LEFT_OUT_COLUMNS]].round(3)
+
+
+@cache
+def left_out() -> pd.DataFrame:
+    """Read the stored errors of rows that their fit did not see; `make calibrate` computes them in some minutes.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``LEFT_OUT_COLUMNS``: ``by`` source or family, ``left_out`` its name or ``all``. [1]
+    """
+    rows = pd.DataFrame(read_csv_strict(LEFT_OUT, LEFT_OUT_COLUMNS), columns=[*LEFT_OUT_COLUMNS])
+    numbers = [*LEFT_OUT_COLUMNS[3:]]
+    return rows.astype({**dict.fromkeys(numbers, float), "scored": int})
+
+
+def main() -> None:
+    """Leave out each source and each family, and write `data/derived/left_out.csv`."""
+    tables = []
+    for by in ("source", "family"):
+        with tqdm(desc=f"without one {by}", leave=False, disable=None) as bar:
+
+            def progress(done: int, total: int, bar: Any = bar) -> None:
+                bar.total = total
+                bar.update(done - bar.n)
+
+            tables.append(left_out_table(by, leave_one_out(by, progress=progress)))
+    pd.concat(tables, ignore_index=True).to_csv(LEFT_OUT, index=False, lineterminator="\n")
+    print(f"{LEFT_OUT.relative_to(DATA.parent)}: {sum(len(table) for table in tables)} rows")
+
+
 # --- What the data imply -----------------------------------------------------------------------
 
 
@@ -255,3 +297,7 @@ def repeated(cases: Iterable[Case]) -> pd.DataFrame:
                 kind = "engine" if a.source == b.source and a.engine == b.engine else kind
                 rows.append({"regime": key[-1], "same": kind, "apart": abs(float(np.log(a.value / b.value)))})
     return pd.DataFrame(rows, columns=["regime", "same", "apart"])
+
+
+if __name__ == "__main__":
+    main()

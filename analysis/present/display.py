@@ -37,6 +37,8 @@ ABSENT = "–"
 NOWHERE = (None, "none", "")
 #: Up to so many characters a word in a table is kept on one line.
 SHORT = 16
+#: A column with a cell of at least so many characters holds sentences, which a phone must not fold into a thread.
+LONG = 60
 
 #: Endings of column names that are units, longest first, and how a reader sees them.
 UNIT_ENDINGS = {
@@ -331,11 +333,12 @@ def markup(
 
 
 def _kind(cells: Sequence[str], is_number: bool) -> str:
-    """Tell the page how to set a column: dates and names of one short word do not break at their hyphens."""
+    """Tell the page how to set a column: short words do not break at their hyphens, sentences get room."""
     if is_number:
         return ' class="number"'
-    one_word = all(len(cell) <= SHORT and " " not in cell for cell in cells)
-    return ' class="short"' if one_word else ""
+    if all(len(cell) <= SHORT and " " not in cell for cell in cells):
+        return ' class="short"'
+    return ' class="long"' if any(len(cell) >= LONG and "<" not in cell for cell in cells) else ""
 
 
 def cell_text(value: Any, decimals: int) -> str:

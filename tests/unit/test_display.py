@@ -261,3 +261,10 @@ def test_decoders_differ_without_colour() -> None:
 def test_each_colour_has_one_twin() -> None:
     """The page swaps colours by their value, so two things that look alike by day must do so by night."""
     assert len(theme.dark_twins()) == len({(mark.colour, mark.dark) for mark in theme.MARKS})
+
+
+def test_sentences_in_a_table_get_room() -> None:
+    frame = pd.DataFrame({"why": ["because " * 10], "what": ["a few words here"]})
+    html = display.table(frame).data["text/html"]
+    assert html.count('class="long"') == 2, "head and cell of one column"
+    assert '<td class="long">because' in html
