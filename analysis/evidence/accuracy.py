@@ -26,27 +26,8 @@ WORDS = {
     "max_load": "maximum load",
     "prefill": "prefill",
 }
-#: A cohort of fewer rows says little about a cause.
+#: Fewer rows say little about a cause.
 FEWEST = 3
-#: Why the model misses the cohorts whose median error is above a quarter, by source, accelerator and regime.
-WHY = {
-    ("llama-cpp-gpus", "h100-pcie", "prefill_dense"): "portable kernels do not use what Hopper's tensor cores add",
-    ("llama-cpp-gpus", "l40s", "prefill_dense"): "portable kernels reach less of this card than of the fitted 4090",
-    ("trtllm-1.0", "h100-sxm", "max_load_moe"): (
-        "the weights of one model nearly fill the cards, and what is left for caches decides; "
-        "the same model on H200 is met"
-    ),
-    ("trtllm-1.0", "b200-sxm", "max_load_moe"): "Blackwell is fitted nowhere: its experts in 4 bit do better",
-    ("dstack-405b", "h100-sxm", "batching_dense"): (
-        "an early release whose time doubles with the streams: it ran fewer of them together than memory holds"
-    ),
-    ("trtllm-blog-h200-70b", "h200-sxm", "max_load_dense"): (
-        "launch post, preliminary by its own words; long answers in batches that end together"
-    ),
-    ("trtllm-blog-h200", "h200-sxm", "max_load_dense"): (
-        "launch post, preliminary by its own words: the next release's documentation is faster at the same setting"
-    ),
-}
 #: Median absolute error with each source left out that was aimed at.
 LEFT_OUT_TARGETS = {
     "single_stream_dense": 0.11,
@@ -230,7 +211,7 @@ def fitted_constants() -> pd.DataFrame:
 
 
 def worst(above: float = validation.WITHIN) -> pd.DataFrame:
-    """List validation cohorts of some rows whose median error is above a limit, the worst first, each with the reason.
+    """List models in validation cohorts whose median error is above a limit, the worst first, each with the reason.
 
     Parameters
     ----------
@@ -240,11 +221,12 @@ def worst(above: float = validation.WITHIN) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``source, accelerator, regime, scored, median_abs_error, bias`` (of the speed), ``reason``, blank where
-        nobody has said it.
+        ``source, accelerator, regime, model, scored`` (``FEWEST`` or more), ``median_abs_error``, ``bias`` (of the
+        speed), ``reason`` as in `analysis.evidence.validation.KNOWN_GAPS`.
     """
     frame = rows()
-    groups = frame[frame["set"] == "validation"].groupby(["source", "accelerator", "regime"], sort=False)
+    keys = ["source", "accelerator", "regime", "model"]
+    groups = frame[frame["set"] == "validation"].groupby(keys, sort=False)
     table = groups.agg(
         scored=("error", "size"),
         median_abs_error=("error", lambda e: e.abs().median()),
@@ -252,8 +234,8 @@ def worst(above: float = validation.WITHIN) -> pd.DataFrame:
     ).reset_index()
     table = table[(table["scored"] >= FEWEST) & (table["median_abs_error"] > above)]
     table = table.sort_values("median_abs_error", ascending=False, ignore_index=True)
-    keys = zip(table["source"], table["accelerator"], table["regime"], strict=True)
-    return table.assign(reason=[WHY.get(key, "") for key in keys])
+    places = zip(table["source"], table["accelerator"], table["regime"], strict=True)
+    return table.assign(reason=[validation.KNOWN_GAPS.get(place, "") for place in places])
 
 
 # --- One step taken apart ----------------------------------------------------------------------

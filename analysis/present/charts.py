@@ -402,14 +402,14 @@ def predicted_and_measured(points: pd.DataFrame, *, within: float) -> Any:
         above=(1 + within) * ends["measured_tok_per_s"],
         equal=ends["measured_tok_per_s"],
     )
-    scale = alt.Scale(type="log", nice=False, domain=[low, high], clamp=True)
-    ticks = alt.Axis(values=DECADES, format="~s")
+    scale = alt.Scale(type="log", nice=False, domain=[low, high])
+    ticks = alt.Axis(values=[decade for decade in DECADES if low <= decade <= high], format=",")
     x = alt.X("measured_tok_per_s:Q", title="Measured (token/s)", scale=scale, axis=ticks)
     base = alt.Chart(ends)
     return alt.layer(
-        base.mark_area(color=theme.BANDS["overhead"].colour).encode(
+        base.mark_area(color=theme.BANDS["overhead"].colour, clip=True).encode(
             x=x,
-            y=alt.Y("below:Q", title="Predicted (token/s)", scale=scale, axis=ticks),
+            y=alt.Y("below:Q", title="Predicted (token/s)", scale=scale, axis=ticks, stack=None),
             y2="above:Q",
         ),
         base.mark_line(color=theme.SOFT.colour, strokeWidth=1).encode(x=x, y=alt.Y("equal:Q", scale=scale, axis=ticks)),
@@ -463,7 +463,7 @@ def misses(points: pd.DataFrame, medians: pd.DataFrame, *, within: float) -> Any
         alt.Chart(one).mark_rule(color=theme.SOFT.colour).encode(x=x),
         _predictions(points, size=25).encode(x=x, y=y, yOffset=place),
         alt.Chart(medians).mark_tick(color=theme.INK.colour, thickness=3, size=38).encode(x=x, y=y),
-    ).properties(width="container", height=alt.Step(46, **{"for": "position"}))
+    ).properties(width="container", height=46 * len(order))
 
 
 def step_parts(parts: pd.DataFrame) -> Any:
@@ -487,11 +487,14 @@ def step_parts(parts: pd.DataFrame) -> Any:
     'bar'
     """
     order = list(theme.PARTS)
-    x = alt.X("part_ms:Q", title="Time of a step (ms)", stack="zero", scale=alt.Scale(padding=34))
+    # room for the total behind the longest bar
+    room = alt.Scale(domain=[0, 1.15 * float(parts["step_ms"].max())], nice=False)
+    x = alt.X("part_ms:Q", title="Time of a step (ms)", stack="zero", scale=room)
     y = alt.Y(
         "step:N",
         title=None,
         sort=list(dict.fromkeys(parts["step"])),
+        scale=alt.Scale(paddingInner=0.25),
         axis=alt.Axis(labelExpr="split(datum.label, ', ')", ticks=False, domain=False, labelLimit=120),
     )
     base = alt.Chart(parts.assign(rank=parts["part"].map(order.index)))
@@ -514,9 +517,10 @@ def step_parts(parts: pd.DataFrame) -> Any:
             alt.Tooltip("floor_ms:Q", title="Floor (ms)", format=".3~g"),
         ],
     )
-    whole = alt.Chart(parts.drop_duplicates("step")[["step", "step_ms", "floor_ms"]])
+    whole_steps = parts.drop_duplicates("step")[["step", "step_ms", "floor_ms"]]
+    whole = alt.Chart(whole_steps)
     floor = whole.mark_tick(color=theme.INK.colour, thickness=2.5, size=26).encode(x=alt.X("floor_ms:Q"), y=y)
     total = whole.mark_text(align="left", dx=5, fontWeight=600, color=theme.INK.colour).encode(
         x=alt.X("step_ms:Q"), y=y, text=alt.Text("step_ms:Q", format=".1f")
     )
-    return alt.layer(bars, floor, total).properties(width="container", height=alt.Step(40))
+    return alt.layer(bars, floor, total).properties(width="container", height=40 * len(whole_steps))
