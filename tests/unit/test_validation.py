@@ -68,6 +68,15 @@ def test_cohorts_are_listed_worst_first():
     assert table["scored"].sum() == len(CASES)
 
 
+def test_every_validation_cohort_that_is_off_by_more_than_a_quarter_has_its_reason():
+    frame = validation.shipped_errors()
+    table = validation.by_cohort(frame[frame["set"] == "validation"])
+    worst = table[table["median_abs_error"] > 0.25]
+    assert (worst["reason"] != "").all(), worst
+    known = set(zip(table["source"], table["accelerator"], table["regime"], strict=True))
+    assert set(validation.KNOWN_GAPS) <= known
+
+
 def test_the_same_thing_measured_twice_differs():
     """What no model of time can predict: another engine on the same box is off by a tenth and more."""
     pairs = validation.repeated(CASES)
