@@ -27,7 +27,7 @@ WORDS = {
     "prefill": "prefill",
 }
 #: Fewer rows say little about a cause.
-FEWEST = 3
+FEWEST = 2
 #: Median absolute error with each source left out that was aimed at.
 LEFT_OUT_TARGETS = {
     "single_stream_dense": 0.11,
