@@ -351,7 +351,7 @@ def tools(accelerator: Accelerator, *, architecture: str, gpus: int, engine: str
     floor = own.set_index("batch")["floor"]
     found = []
     for name in ("floor", "model"):
-        label = "least that the data sheet allows" if name == "floor" else f"this book, {engine}"
+        label = "floor by the data sheet" if name == "floor" else f"this book, {engine}"
         values = dict(zip(batches, own[name], strict=True))
         found.append({"tool": label, **_by_batch(values), "below_floor": False, "note": "", "url": ""})
     addresses = sources()["url"]
@@ -359,7 +359,7 @@ def tools(accelerator: Accelerator, *, architecture: str, gpus: int, engine: str
         values = {int(row["batch"]): row["value"] for row in group_of.to_dict("records")}
         found.append(
             {
-                "tool": f"{tool} {version}",
+                "tool": f"{tool} {version.replace('-', ' ')}",
                 **_by_batch(values),
                 "below_floor": any(value < 0.995 * floor[batch] for batch, value in values.items()),
                 "note": group_of["note"].iloc[0],
