@@ -50,8 +50,17 @@ BANDS = {
     "compute-bound": Mark("#fbe9dc", "#3a2a1f"),
     "overhead": Mark("#ececec", "#2b2f36"),
 }
+#: Parts of a step: what is read in the blue of memory, arithmetic in the orange of compute, overhead in greys.
+PARTS = {
+    "weights": Mark("#8fbbe3", "#2f5f92"),
+    "KV cache": Mark("#c4dcf2", "#4d84b8"),
+    "arithmetic": Mark("#f2b98f", "#8a4f22"),
+    "fixed": Mark("#a3a9b1", "#5b626b"),
+    "all-reduce": Mark("#c6cad0", "#7c838c"),
+    "activations": Mark("#e4e6e9", "#9aa0a8"),
+}
 
-MARKS = (INK, PAPER, GRID, SOFT, *DECODERS.values(), API, *BANDS.values())
+MARKS = (INK, PAPER, GRID, SOFT, *DECODERS.values(), API, *BANDS.values(), *PARTS.values())
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 #: Size of a chart in a notebook; on the site it is as wide as the column.
 WIDTH, HEIGHT = 600, 320
