@@ -51,7 +51,17 @@ BANDS = {
     "overhead": Mark("#ececec", "#2b2f36"),
 }
 
-MARKS = (INK, PAPER, GRID, SOFT, *DECODERS.values(), API, *BANDS.values())
+#: Classes of a number in a map, the least first: cells carry the number too, and text on them is ink.
+STEPS = (Mark("#edf4fa", "#17222d"), Mark("#b9d7ec", "#254058"), Mark("#7db3da", "#35648a"))
+#: What a bar is made of; its length is written on it, in ink.
+PARTS = {
+    "computing": Mark("#f3c19d", "#7d4a24"),
+    "reading": Mark("#a9cdea", "#2c5878"),
+    "communication": Mark("#c9c9c9", "#5a5a5a"),
+    "other": Mark("#e6e6e6", "#303030"),
+}
+
+MARKS = (INK, PAPER, GRID, SOFT, *DECODERS.values(), API, *BANDS.values(), *STEPS, *PARTS.values())
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 HEIGHT = 320
 

@@ -20,6 +20,7 @@ def verdicts(
     *,
     as_of: date,
     only: str | None = None,
+    chapter: str | None = None,
     prices: OwnPrices | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Verdict]:
@@ -31,6 +32,8 @@ def verdicts(
         The day of the data.
     only : str, optional
         One id.
+    chapter : str, optional
+        Those that this chapter computes; none where it has none.
     prices : OwnPrices, optional
         Own prices; without them those that the environment names.
     progress : callable, optional
@@ -48,6 +51,7 @@ def verdicts(
     if only is not None and only not in REGISTRY:
         raise InputError("only", only, f"a registered claim: {nearest(only, REGISTRY)}")
     ids = sorted(REGISTRY) if only is None else [only]
+    ids = [claim_id for claim_id in ids if chapter in (None, REGISTRY[claim_id].chapter)]
     found = []
     for done, claim_id in enumerate(ids, start=1):
         found.append(evaluate(REGISTRY[claim_id], Context(as_of, prices)))
