@@ -44,7 +44,7 @@ SHARED_KERNELS = 2
 CHUNK_TOKENS = 8192
 
 #: Passes that a sweep computes at a time: their arrays fit into the cache of a core.
-PIECE = 8192
+PIECE = 16_384
 
 #: The terms of a pass by which a result names its bound, in this order.
 TERMS = ("weights", "matmul", "kv", "attention", "fixed", "communication", "activations")

@@ -268,7 +268,7 @@ def ridges(points: pd.DataFrame, *, low: float, high: float) -> Any:
         marks,
         widest.mark_text(align="right", dx=-8, color=theme.INK.colour),
         narrower.mark_text(align="left", dx=8, color=theme.INK.colour),
-    ).properties(width="container", height=alt.Step(19))
+    ).properties(width="container", height=19 * points["accelerator"].nunique())
 
 
 def time_of_batch(curve: pd.DataFrame) -> Any:

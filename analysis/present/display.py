@@ -37,6 +37,8 @@ ABSENT = "–"
 NOWHERE = (None, "none", "")
 #: Up to so many characters a word in a table is kept on one line.
 SHORT = 16
+#: A column with a cell of at least so many characters holds sentences, which a phone must not fold into a thread.
+LONG = 60
 
 #: Endings of column names that are units, longest first, and how a reader sees them.
 UNIT_ENDINGS = {
@@ -139,6 +141,14 @@ def figure(chart: Any, *, name: str, alt: str, caption: str | None = None) -> Sh
     spec["usermeta"] = {"name": name, "embedOptions": {"actions": False, "renderer": "svg"}}
     if caption is not None:
         spec["usermeta"]["caption"] = caption
+    if spec.get("width") == "container":
+        if isinstance(spec.get("height"), dict):
+            # Vega-Lite can't fit such a chart, and says so on the console of whoever reads the page
+            raise InputError(f"height of {name}", "a step for each row", "pixels, for a chart as wide as its column")
+        # JupyterLab draws a chart that asks for the width of its cell again and again, and freezes; the site's
+        # renderer gives the width back
+        spec["usermeta"]["fluid"] = True
+        spec["width"] = theme.WIDTH
     return Shown({VEGA_LITE: spec, "text/plain": f"[chart] {alt}"})
 
 
@@ -331,11 +341,12 @@ def markup(
 
 
 def _kind(cells: Sequence[str], is_number: bool) -> str:
-    """Tell the page how to set a column: dates and names of one short word do not break at their hyphens."""
+    """Tell the page how to set a column: short words do not break at their hyphens, sentences get room."""
     if is_number:
         return ' class="number"'
-    one_word = all(len(cell) <= SHORT and " " not in cell for cell in cells)
-    return ' class="short"' if one_word else ""
+    if all(len(cell) <= SHORT and " " not in cell for cell in cells):
+        return ' class="short"'
+    return ' class="long"' if any(len(cell) >= LONG and "<" not in cell for cell in cells) else ""
 
 
 def cell_text(value: Any, decimals: int) -> str:

@@ -80,8 +80,10 @@ def _figure(renderer: Any, spec: Mapping[str, Any]) -> list[nodes.Element]:
 
 
 def _split_title(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Take a chart's title off it: as text on the page it wraps on a phone."""
+    """Take a chart's title off it, as text on the page it wraps on a phone; and let it fill its column."""
     drawing = {key: value for key, value in spec.items() if key not in ("title", "usermeta")}
+    if spec["usermeta"].get("fluid"):
+        drawing["width"] = "container"
     title = spec.get("title", "")
     if isinstance(title, Mapping):
         title = title.get("text", "")

@@ -63,7 +63,8 @@ PARTS = {
 
 MARKS = (INK, PAPER, GRID, SOFT, *DECODERS.values(), API, *BANDS.values(), *STEPS, *PARTS.values())
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
-HEIGHT = 320
+#: Size of a chart in a notebook; on the site it is as wide as the column.
+WIDTH, HEIGHT = 600, 320
 
 
 def dark_twins() -> dict[str, str]:

@@ -393,3 +393,87 @@ def test_a_bad_price_file_in_the_environment_is_one_line(capsys, monkeypatch, pr
     monkeypatch.setenv("ANALYSIS_PRICES", price_file("p5.48xlarge,,,,price,-1,USD/node_hour"))
     assert refused(capsys, "breakeven", *NAMED).startswith("ours.csv row 2, column value: got -1.0")
     assert refused(capsys, "claims", "--only", "C40").startswith("ours.csv row 2, column value: got -1.0")
+
+
+# --- passes
+
+NODE = ["--gpu", "h100-sxm", "--gpus", "8"]
+STEP = ["step", "--model", "llama-3.1-70b", *NODE, "--batch", "1", "--context", "2048"]
+
+
+def test_the_ideal_step_of_the_articles_node(capsys):
+    found = answer(capsys, *STEP, "--ideal")
+    assert found["step_s"] * 1e3 == pytest.approx(5.21, abs=0.005)
+    assert found["floor_s"] == pytest.approx(found["step_s"], rel=1e-3)
+    assert (found["kind"], found["bound"], found["tau"], found["fits"]) == ("ideal", "weights", 1, True)
+    assert found["node_tok_per_s"] == pytest.approx(1 / found["step_s"])
+    assert "nearest_measured" not in found
+
+
+def test_the_calibrated_step_is_called_a_prediction_and_stands_beside_a_measurement(capsys):
+    """Expected between 9.5 and 12.5 ms; the nearest row is 8-bit weights on the same node, 9.1 ms at four streams."""
+    found = answer(capsys, *STEP)
+    assert 9.5e-3 < found["step_s"] < 12.5e-3
+    assert found["kind"] == "prediction"
+    near = found["nearest_measured"]
+    assert (near["weights"], near["gpus"], near["concurrency"]) == ("fp8", 8, 4)
+    assert near["step_s"] == pytest.approx(9.1e-3, rel=0.01)
+    assert near["predicted_s"] == pytest.approx(near["step_s"], rel=0.1)
+
+
+def test_rates_of_a_node_count_all_its_replicas(capsys):
+    one, four = (answer(capsys, *STEP, "--weights", "fp8", "--tp", tp) for tp in ("8", "2"))
+    assert (one["replicas"], four["replicas"]) == (1, 4)
+    assert four["node_tok_per_s"] == pytest.approx(4 / four["step_s"])
+    assert four["stream_tok_per_s"] < one["stream_tok_per_s"]
+
+
+def test_reading_a_prompt(capsys):
+    options = ["prefill", "--model", "llama-3.1-70b", *NODE, "--prompt", "2048"]
+    ideal, found = answer(capsys, *options, "--ideal"), answer(capsys, *options)
+    assert ideal["prefill_s"] * 1e3 == pytest.approx(36.1, abs=0.2)
+    assert ideal["floor_s"] == pytest.approx(ideal["prefill_s"], rel=0.02)
+    assert found["prefill_s"] > found["floor_s"]
+    assert found["bound"] == "matmul"
+    cached = answer(capsys, *options, "--cached", "1024")
+    assert cached["prefill_s"] < found["prefill_s"]
+
+
+def test_own_measurements_are_compared(capsys, tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text(
+        "id,model,weights_dtype,gpu,n_gpus,tp,engine,batch_or_concurrency,input_tokens,output_tokens,metric,value\n"
+        "a,llama-3.1-70b,fp8,h100-sxm,8,8,vllm,4,1024,1024,tpot_s,0.0091\n"
+        "b,llama-3.1-70b,fp8,abacus,8,8,vllm,4,1024,1024,tpot_s,0.0091\n",
+        encoding="utf-8",
+    )
+    found = answer(capsys, "validate", str(path))
+    assert set(found["regimes"]) == {"batching_dense"}
+    assert found["regimes"]["batching_dense"]["scored"] == 1
+    assert [row["id"] for row in found["rows"]] == ["a"]
+    assert found["rows"][0]["measured"] == 0.0091
+    assert found["skipped"][0]["id"] == "b"
+    assert "abacus" in found["skipped"][0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ([*STEP, "--tp", "3"], "--tp: got 3, expected a divisor of the 8 GPUs"),
+        ([*STEP[:-1], "-5"], "--context: got -5.0, expected a number, 0 or above"),
+        (["step", "--model", "lama-3.1-70b", *NODE, "--batch", "1", "--context", "1"], "--model: got 'lama-3.1-70b'"),
+        (["step", "--model", "llama-3.1-70b", "--gpu", "h100", "--gpus", "8", "--batch", "0", "--context", "1"],
+         "--batch: got 0.0, expected a number above 0"),
+        (["step", "--model", "llama-3.1-70b", "--gpu", "h100-smx", "--gpus", "8", "--batch", "1", "--context", "1"],
+         "--gpu: got 'h100-smx'"),
+        ([*STEP, "--engine", "vlm"], "--engine: got 'vlm'"),
+        (["step", "--model", "llama-3.1-70b", "--gpu", "tpu-v5e", "--gpus", "8", "--batch", "1", "--context", "1"],
+         "--gpu (without --ideal): got 'tpu-v5e'"),
+        (["prefill", "--model", "llama-3.1-70b", *NODE, "--prompt", "100", "--cached", "100"], "--cached: got 100.0"),
+        (["step", "--model", "llama-3.1-70b", "--gpu", "h100-sxm", "--gpus", "6", "--batch", "1", "--context", "1"],
+         "--tp: got 6.0"),
+        (["validate", "absent.csv"], "absent.csv: got No such file"),
+    ],
+)  # fmt: skip
+def test_passes_that_cannot_be_are_refused(capsys, arguments, line):
+    assert refused(capsys, *arguments).startswith(line)

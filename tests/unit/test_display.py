@@ -105,6 +105,18 @@ def test_figure_says_what_it_shows_in_words_too() -> None:
     json.dumps(shown, allow_nan=False)
 
 
+def test_fluid_chart_has_a_fixed_width_in_a_notebook() -> None:
+    """JupyterLab 4 freezes on ``container``: the embedded chart resizes the cell that it measures."""
+    assert spec(line().properties(width="container"))["width"] == theme.WIDTH
+    assert spec(line().properties(width="container"))["usermeta"]["fluid"]
+    assert "fluid" not in spec(line().properties(width=200))["usermeta"]
+
+
+def test_fluid_chart_whose_height_counts_rows_is_refused() -> None:
+    with pytest.raises(InputError, match="height of fig-a: got 'a step for each row'"):
+        spec(line().properties(width="container", height=alt.Step(20)))
+
+
 def test_table_escapes_markup_from_data() -> None:
     evil = '<script>alert("1")</script>'
     html = display.table(pd.DataFrame({evil: [evil]}), caption=evil).data["text/html"]
@@ -261,3 +273,10 @@ def test_decoders_differ_without_colour() -> None:
 def test_each_colour_has_one_twin() -> None:
     """The page swaps colours by their value, so two things that look alike by day must do so by night."""
     assert len(theme.dark_twins()) == len({(mark.colour, mark.dark) for mark in theme.MARKS})
+
+
+def test_sentences_in_a_table_get_room() -> None:
+    frame = pd.DataFrame({"why": ["because " * 10], "what": ["a few words here"]})
+    html = display.table(frame).data["text/html"]
+    assert html.count('class="long"') == 2, "head and cell of one column"
+    assert '<td class="long">because' in html

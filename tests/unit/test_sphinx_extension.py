@@ -71,3 +71,14 @@ def test_plotted_numbers_stand_in_a_folded_table() -> None:
     for text in ("Node (token/s)", "Utilization", "Cost (USD/Mtok)", "1,100", "0.123457", "8,333,330", "1e-05"):
         assert f">{text}</t" in html
     assert "&lt;b&gt;cheap&lt;/b&gt;" in html
+
+
+def test_chart_fills_its_column_and_its_title_is_text() -> None:
+    chart = charts.cost_of_utilization(
+        pd.DataFrame({"node_tok_per_s": [1e3], "utilization": [1.0], "cost_usd_per_mtok": [9.0]})
+    ).properties(title=["Idle is", "not free"])
+    shown = display.figure(chart, name="fig-a", alt="Cost falls as the node gets busier.")
+    title, drawing = sphinx_extension._split_title(shown.data[display.VEGA_LITE])
+    assert title == "Idle is not free"
+    assert drawing["width"] == "container"
+    assert "title" not in drawing

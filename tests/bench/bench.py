@@ -1,0 +1,194 @@
+"""Measure the budgets of the report: ``make bench``.
+
+Each line says what was measured, its budget, and how it compares with a named baseline. Times are the best of
+several runs, interpreter start-up apart; they depend on the machine and no test asserts one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "site"))
+
+
+@dataclass(frozen=True)
+class Line:
+    """One measurement beside its budget, and its ratio to a baseline that has a name."""
+
+    what: str
+    measured: str
+    budget: str
+    kept: bool | None
+    against: str = ""
+
+
+def best_of(runs: int, work: Callable[[], Any]) -> float:
+    """Return the shortest of several runs. [s]."""
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def at_most(what: str, seconds: float, budget_s: float, against: str = "") -> Line:
+    """Compare a time with what it may be."""
+    return Line(what, f"{seconds:.2f} s", f"at most {budget_s:g} s", seconds <= budget_s, against)
+
+
+def site_and_chapters() -> Iterator[Line]:
+    """Build the site, and execute every chapter, one after the other."""
+    from analysis.publish import notebooks, site
+
+    first = best_of(1, site.build)
+    yield at_most("build of the site from stored outputs", first, 30, f"{first / 30:.2f} of the budget")
+    chapters = notebooks.chapters()
+    slowest = max(
+        ((best_of(1, lambda path=path: notebooks.refreshed(path)), path.stem) for path in chapters),
+        key=lambda run: run[0],
+    )
+    yield at_most(f"slowest chapter, executed ({slowest[1]})", slowest[0], 30, f"of {len(chapters)} chapters")
+
+
+def pages() -> Iterator[Line]:
+    """Load every page in a browser: what travels, and how long until its first chart stands."""
+    from browser import chromium, find_chromium, serve
+
+    from analysis.publish.site import pages as names
+
+    if find_chromium() is None:
+        yield Line("pages in a browser", "not measured", "", None, "no Chromium here")
+        return
+    heaviest, slowest = (0.0, ""), (0.0, "")
+    with serve(ROOT / "_build" / "html") as origin, chromium() as browser:
+        for name in names():
+            page = browser.new_context().new_page()
+            bodies: list[int] = []
+            page.on("response", lambda answer, bodies=bodies: bodies.append(len(gzip.compress(answer.body()))))
+            page.goto(f"{origin}/{name}.html", wait_until="load")
+            if page.locator("script[data-chart]").count():
+                loaded = time.perf_counter()
+                page.wait_for_selector(".chart svg")
+                slowest = max(slowest, (time.perf_counter() - loaded, name))
+                page.wait_for_timeout(500)
+                heaviest = max(heaviest, (sum(bodies) / 1e6, name))
+            page.context.close()
+    yield Line(
+        f"heaviest page with charts, compressed ({heaviest[1]})",
+        f"{heaviest[0]:.2f} MB",
+        "at most 0.9 MB",
+        heaviest[0] <= 0.9,
+        f"{heaviest[0] / 1.26:.2f} of the theme as it comes (1.26 MB)",
+    )
+    yield at_most(f"first chart after load ({slowest[1]})", slowest[0], 0.5)
+
+
+def pass_times() -> Iterator[Line]:
+    """Time a million passes with all terms, against one call for each."""
+    import numpy as np
+
+    from analysis.model.decoding import Replica, pass_time, sweep_pass_s
+    from analysis.reference.efficiency import efficiency
+    from analysis.reference.model_config import shipped
+    from analysis.reference.specs import Precision
+    from analysis.reference.tables import SNAPSHOT, accelerator
+
+    part = accelerator("h100-sxm", as_of=SNAPSHOT)
+    draw = np.random.default_rng(0)
+    count = 1_000_000
+    batch, context = draw.integers(1, 257, count), draw.integers(128, 8192, count)
+    for model in ("llama-3.1-70b", "gpt-oss-120b"):
+        replica = Replica(shipped(model).architecture, Precision.of("fp8"), part, gpus=8)
+        constants = efficiency(replica)
+        rate = count / best_of(
+            3, lambda r=replica, e=constants: sweep_pass_s(r, batch=batch, context_tokens=context, efficiency=e)
+        )
+        single = best_of(
+            3,
+            lambda r=replica, e=constants: [
+                pass_time(r, batch=n, context_tokens=s, efficiency=e)
+                for n, s in zip(batch[:200], context[:200], strict=True)
+            ],
+        )
+        yield Line(
+            f"passes with all terms, {model}",
+            f"{rate / 1e6:.1f} million/s",
+            "at least 10 million/s",
+            rate >= 10e6,
+            f"{rate * single / 200:,.0f} times one call for each",
+        )
+
+
+def imports() -> Iterator[Line]:
+    """Import made-up feeds of the size of the real ones, against reading them as JSON and text alone."""
+    from analysis.reference.price_feeds import import_feed
+
+    draw = random.Random(0)
+    with tempfile.TemporaryDirectory() as folder:
+        feed = Path(folder) / "feed.json"
+        feed.write_text(
+            json.dumps(
+                {
+                    f"seller{i % 90}/model-{i}": {
+                        "mode": "chat",
+                        "litellm_provider": f"seller{i % 90}",
+                        "input_cost_per_token": draw.uniform(1e-7, 5e-6),
+                        "output_cost_per_token": draw.uniform(1e-6, 2e-5),
+                    }
+                    for i in range(5_000)
+                }
+            )
+        )
+        seconds = best_of(3, lambda: import_feed("litellm", feed, today=date(2026, 11, 30)))
+        plain = best_of(3, lambda: json.loads(feed.read_text()))
+        yield at_most("import of 5,000 models (litellm)", seconds, 2, f"{seconds / plain:.0f} times json.loads")
+        catalog = Path(folder) / "azure.csv"
+        rows = ["InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,Region"]
+        # as in the real catalog, one row in 35 has an accelerator
+        rows += [
+            f"Standard_X{i % 700},{'H100,8' if i % 35 == 0 else ','},96,1900,,{draw.uniform(20, 99):.4f},,r{i % 81}"
+            for i in range(56_671)
+        ]
+        catalog.write_text("\n".join(rows) + "\n")
+        seconds = best_of(1, lambda: import_feed("skypilot", catalog, today=date(2026, 11, 30), provider="azure"))
+        plain = best_of(3, lambda: catalog.read_text().split("\n"))
+        yield at_most(
+            "import of 56,671 catalog rows (skypilot)", seconds, 3, f"{seconds / plain:.0f} times reading the lines"
+        )
+
+
+def ledger() -> Iterator[Line]:
+    """Compute every verdict."""
+    from analysis.evidence.claims.ledger import verdicts
+    from analysis.evidence.claims.registry import REGISTRY
+    from analysis.reference.tables import SNAPSHOT
+
+    seconds = best_of(1, lambda: verdicts(as_of=SNAPSHOT))
+    yield Line("every verdict of the ledger", f"{seconds:.2f} s", "", None, f"{len(REGISTRY)} statements")
+
+
+def main() -> None:
+    """Print one line for each measurement as soon as it is known."""
+    os.chdir(ROOT)
+    for part in (ledger, pass_times, imports, site_and_chapters, pages):
+        for line in part():
+            kept = {True: "kept", False: "MISSED", None: ""}[line.kept]
+            sys.stdout.write(f"{line.what:<58} {line.measured:>16}  {line.budget:<22} {kept:<7} {line.against}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
