@@ -435,7 +435,7 @@ def grid_map(
         ],
     )
     texts = base.mark_text(color=theme.INK.colour, fontSize=12).encode(text="text:N")
-    return alt.layer(squares, texts).properties(width="container", height=alt.Step(30))
+    return alt.layer(squares, texts).properties(width="container", height=30 * shaded[y].nunique())
 
 
 def named_lines(
@@ -639,7 +639,7 @@ def ratios(rows: pd.DataFrame, *, title: str, low: float, high: float, word: str
                 ),
             ),
         ),
-    ).properties(width="container", height=alt.Step(20))
+    ).properties(width="container", height=20 * len(rows))
 
 
 def trade(curve: pd.DataFrame, points: pd.DataFrame) -> Any:
@@ -742,7 +742,7 @@ def parts(bars: pd.DataFrame, *, name_title: str, x_title: str) -> Any:
             ],
         ),
         base.mark_text(color=theme.INK.colour).encode(x="middle:Q", y=y, text="text:N"),
-    ).properties(width="container", height=alt.Step(34))
+    ).properties(width="container", height=34 * bars["name"].nunique())
 
 
 def agreement(points: pd.DataFrame, *, unit: str, within: float) -> Any:
