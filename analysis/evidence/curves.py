@@ -166,7 +166,7 @@ def swings() -> pd.DataFrame:
     gpu = frame["series"].str.split(", ").str[1].str.split("×").str[-1]
     name = size + " " + gpu + ", " + frame["work"]
     again = name.duplicated()
-    return frame.assign(name=name.where(~again, name + ", again"))
+    return frame.assign(name=name.where(~again, name + " (2)"))
 
 
 def runs(*pairs: tuple[str, str], quantity: str) -> pd.DataFrame:

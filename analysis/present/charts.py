@@ -414,8 +414,9 @@ def grid_map(
     >>> chart["layer"][0]["encoding"]["color"]["scale"]["domain"]
     ['low', 'high']
     """
-    names = [*classes, *([outside] if outside else [])]
-    shades = [mark.colour for mark in theme.STEPS[: len(classes)]] + ([theme.PAPER.colour] if outside else [])
+    empty = [outside] if outside in set(shaded["class"]) else []
+    names = [*classes, *empty]
+    shades = [mark.colour for mark in theme.STEPS[: len(classes)]] + [theme.PAPER.colour for _ in empty]
     base = alt.Chart(shaded).encode(
         x=alt.X(f"{x}:O", title=x_title, axis=alt.Axis(labelAngle=0, format=",.0f", ticks=False, domain=False)),
         y=alt.Y(f"{y}:O", title=y_title, sort="descending", axis=alt.Axis(format=",.0f", ticks=False, domain=False)),
@@ -491,6 +492,7 @@ def named_lines(
     >>> named_lines(frame, **axes, marks=[theme.AUTOREGRESSIVE]).to_dict()["layer"][0]["mark"]["type"]
     'line'
     """
+    lines = lines.reset_index(drop=True)
     names = list(dict.fromkeys(lines["name"]))
     left, right = float(lines[x].min()), float(lines[x].max())
     across = alt.X(
@@ -607,7 +609,7 @@ def ratios(rows: pd.DataFrame, *, title: str, low: float, high: float, word: str
         "name:N",
         title=None,
         sort=list(rows["name"]),
-        axis=alt.Axis(labelLimit=170, labelOverlap=False, ticks=False, domain=False, grid=True),
+        axis=alt.Axis(labelLimit=185, labelOverlap=False, ticks=False, domain=False, grid=True),
     )
     shapes = {name: SET_SHAPES.get(name, "diamond") for name in dict.fromkeys(rows["set"])}
     band = alt.Chart(pd.DataFrame([{"measured": low, "until": high, "word": word}]))
@@ -629,12 +631,11 @@ def ratios(rows: pd.DataFrame, *, title: str, low: float, high: float, word: str
             x=x,
             shape=alt.Shape(
                 "set:N",
-                title="Measured; strokes predicted",
+                title=None,
                 scale=alt.Scale(domain=list(shapes), range=list(shapes.values())),
                 legend=alt.Legend(
                     symbolFillColor=theme.OWNED.colour,
                     symbolStrokeColor=theme.OWNED.colour,
-                    titleOrient="top",
                     columns=1,
                 ),
             ),
@@ -726,7 +727,7 @@ def parts(bars: pd.DataFrame, *, name_title: str, x_title: str) -> Any:
     base = alt.Chart(ranked)
     return alt.layer(
         base.mark_bar(stroke=theme.PAPER.colour, strokeWidth=1).encode(
-            x=alt.X("start:Q", title=x_title),
+            x=alt.X("start:Q", title=x_title, axis=alt.Axis(tickCount=6)),
             x2="end:Q",
             y=y,
             color=alt.Color(
@@ -773,12 +774,12 @@ def agreement(points: pd.DataFrame, *, unit: str, within: float) -> Any:
     low, high = float(both.min().min()) / 1.3, float(both.max().max()) * 1.3
     ends = pd.DataFrame({"measured": [low, high]})
     ends = ends.assign(least=ends["measured"] * (1 - within), most=ends["measured"] * (1 + within))
-    axis = alt.Axis(values=PLAIN_TICKS, format="~g")
-    scale = alt.Scale(type="log", nice=False, domain=[low, high], clamp=True)
+    axis = alt.Axis(values=[tick for tick in PLAIN_TICKS if low <= tick <= high], format=",~g")
+    scale = alt.Scale(type="log", nice=False, domain=[low, high])
     x = alt.X("measured:Q", title=f"Measured ({unit})", scale=scale, axis=axis)
     up: dict[str, Any] = {"title": f"Predicted ({unit})", "scale": scale, "axis": axis}
     groups = list(dict.fromkeys(points["group"]))
-    hues = [theme.OWNED.colour, theme.SPECULATIVE.colour, theme.INK.colour][: len(groups)]
+    hues = [theme.OWNED.colour, theme.INK.colour, theme.API.colour][: len(groups)]
     shapes = [name for name in SET_SHAPES if name in set(points["set"])]
     dots = (
         alt.Chart(points)
@@ -786,12 +787,14 @@ def agreement(points: pd.DataFrame, *, unit: str, within: float) -> Any:
         .encode(
             x=x,
             y=alt.Y("predicted:Q", **up),
-            color=alt.Color("group:N", title=None, scale=alt.Scale(domain=groups, range=hues)),
+            color=alt.Color(
+                "group:N", title=None, scale=alt.Scale(domain=groups, range=hues), legend=alt.Legend(columns=1)
+            ),
             shape=alt.Shape(
                 "set:N",
                 title=None,
                 scale=alt.Scale(domain=shapes, range=[SET_SHAPES[name] for name in shapes]),
-                legend=alt.Legend(symbolFillColor=theme.INK.colour, symbolStrokeColor=theme.INK.colour),
+                legend=alt.Legend(symbolFillColor=theme.INK.colour, symbolStrokeColor=theme.INK.colour, columns=1),
             ),
             tooltip=[
                 alt.Tooltip("name:N", title="Run"),
@@ -804,7 +807,9 @@ def agreement(points: pd.DataFrame, *, unit: str, within: float) -> Any:
     )
     base = alt.Chart(ends)
     return alt.layer(
-        base.mark_area(color=theme.BANDS["overhead"].colour).encode(x=x, y=alt.Y("least:Q", **up), y2="most:Q"),
+        base.mark_area(color=theme.BANDS["overhead"].colour, clip=True).encode(
+            x=x, y=alt.Y("least:Q", **up), y2="most:Q"
+        ),
         base.mark_line(color=theme.SOFT.colour, strokeWidth=1.5).encode(x=x, y=alt.Y("measured:Q", **up)),
         dots,
     ).properties(width="container", height=theme.HEIGHT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Expr, Rational, limit, oo, simplify, solve
+from sympy import Expr, Rational, fraction, limit, oo, simplify, solve
 
 from analysis.symbols import (
     ANSWER_PASSES,
@@ -69,4 +69,5 @@ def batch_at_half() -> Expr:
     """Sequences at which reading prompts takes half of the time, [1]:  P t_0 / (p - P beta). Below zero: never."""
     half = prompt_share().subs(PASS_TIME, linear_pass()) - Rational(1, 2)
     (batch,) = solve(half, SEQUENCES)
-    return batch
+    above, below = fraction(batch)
+    return -above / -below

@@ -140,7 +140,12 @@ def summary(verdicts: Iterable[Verdict]) -> pd.DataFrame:
 
 def _stated_words(verdict: Verdict) -> str:
     stated = verdict.claim.stated
-    return "" if stated is None else f"{stated.low:g} to {stated.high:g} {stated.unit}"
+    return "" if stated is None else f"{stated.low:,g} to {stated.high:,g}{_of(stated.unit)}"
+
+
+def _of(unit: str) -> str:
+    """Write a unit behind a number; a ratio has none."""
+    return "" if unit == "1" else f" {unit}"
 
 
 def _computed_words(verdict: Verdict) -> str:
@@ -149,7 +154,7 @@ def _computed_words(verdict: Verdict) -> str:
     if verdict.computed is not None and verdict.claim.stated is not None:
         band = verdict.computed
         low, high = (f"{float(f'{band[end]:.3g}'):,g}" for end in ("p05", "p95"))
-        words.append(f"{low} to {high} {verdict.claim.stated.unit}")
+        words.append(f"{low} to {high}{_of(verdict.claim.stated.unit)}")
     return ", ".join(words)
 
 
