@@ -4,7 +4,7 @@ BIN    := .venv/bin
 READY  := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help book test notebooks calibrate bench serve lock clean
+.PHONY: help book test soak notebooks calibrate bench serve lock clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,11 +16,14 @@ $(READY): requirements.txt requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --disable-pip-version-check -r requirements.txt
 	@touch $@
 
-book: $(READY)  ## build the site into _build/html
-	@$(BIN)/python -m analysis.publish.site
+book: $(READY)  ## build the site into _build/html; with PRICES=file.csv OUT=folder again with own prices
+	@$(if $(PRICES)$(OUT),$(BIN)/python -m analysis report $(if $(PRICES),--prices "$(PRICES)") $(if $(OUT),--out "$(OUT)"),$(BIN)/python -m analysis.publish.site)
 
 test: $(READY)  ## check everything: style, types, floors, units, data, claims, notebooks, site
 	@$(BIN)/python -m pytest
+
+soak: $(READY)  ## check what takes long: every chapter under odd prices
+	@$(BIN)/python -m pytest -m soak
 
 notebooks: $(READY)  ## execute and normalise every chapter
 	@$(BIN)/python -m analysis.publish.notebooks

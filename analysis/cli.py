@@ -22,6 +22,7 @@ from analysis.inputs import Door, InputError, Words, fraction, not_negative, pos
 if TYPE_CHECKING:
     from analysis.reference.own_prices import OwnPrices
 
+
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 #: The formats of `analysis.reference.price_feeds`, here so that --help needs no pandas.
@@ -859,3 +860,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return 0
+
+
+@cli.command()
+@click.option("--prices", "file", metavar="FILE", help="Own prices, laid over the tables; without it the book's own.")
+@click.option("--out", metavar="DIR", required=True, help="The folder for the site, new or empty.")
+@json_option
+def report(file: str | None, out: str, as_json: bool) -> None:
+    """Execute every chapter with own prices, build the site into a folder, and list the verdicts that change."""
+    import signal
+
+    from tqdm import tqdm
+
+    from analysis.publish.report import rerun
+
+    # a run that is told to end leaves as little behind as one that is interrupted by hand
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with tqdm(leave=False, disable=None, bar_format="{desc} {bar} {n_fmt} of {total_fmt}, {elapsed}") as bar:
+
+            def progress(stage: str, done: int, total: int) -> None:
+                bar.set_description_str(stage, refresh=False)
+                bar.total, bar.n = total, done
+                bar.refresh()
+
+            found = rerun(Path(out), prices=None if file is None else Path(file), progress=progress)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    changed = found.verdict_changes
+    result = {
+        "out": out,
+        "prices": found.prices.name,
+        "rows": len(found.prices.rows),
+        "flagged": [{"row": row, "reason": reason} for row, reason in found.flagged],
+        "verdict_changes": changed,
+    }
+    lines = [f"flagged, row {row}: {reason}" for row, reason in found.flagged]
+    if found.prices.rows:
+        prices_words = f"{len(found.prices.rows)} prices of {found.prices.name}"
+        lines.append(f"{len({change['id'] for change in changed}) or 'no'} verdicts changed by {prices_words}")
+    for change in changed:
+        shares = [f"{share:.0%}" for share in (change["share_from"], change["share_to"]) if share is not None]
+        lines.append(
+            f"{change['id']}  {change['from']} -> {change['to']} as of {change['as_of']}"
+            f"{f', {shares[0]} -> {shares[-1]} true' if len(shares) == 2 else ''}: {change['statement']}\n"
+            f"     {change['decided_by']}"
+        )
+    _print(result, as_json=as_json, text="\n".join([*lines, f"open {Path(out) / 'index.html'}"]))

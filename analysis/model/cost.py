@@ -935,13 +935,13 @@ def sweep_breakeven(
     node_tok_per_s : array, shape (m,)
         Throughputs at full use. [token/s]
     api_usd_per_mtok : array, shape (n,)
-        What an API asks for tokens of the same kind. [USD/Mtok]
+        What an API asks for tokens of the same kind; 0 is a price. [USD/Mtok]
 
     Returns
     -------
     DataFrame
         One row for each pair, columns ``node_tok_per_s``, ``api_usd_per_mtok``, ``breakeven_utilization``;
-        above 1 the node never wins.
+        above 1 the node never wins, and against a free API it is endless (0 where the node is free too).
 
     Raises
     ------
@@ -954,7 +954,13 @@ def sweep_breakeven(
     [2.0, 0.5]
     """
     throughput, api = _pairs(node_tok_per_s, api_usd_per_mtok)
-    needed = utilization_at_cost(api, price_usd_per_node_hour=price_usd_per_node_hour, node_tok_per_s=throughput)
+    free = not_negative("api_usd_per_mtok", api) == 0
+    needed = np.asarray(
+        utilization_at_cost(
+            np.where(free, 1.0, api), price_usd_per_node_hour=price_usd_per_node_hour, node_tok_per_s=throughput
+        )
+    )
+    needed = np.where(free, 0.0 if price_usd_per_node_hour == 0 else np.inf, needed)
     return pd.DataFrame({"node_tok_per_s": throughput, "api_usd_per_mtok": api, "breakeven_utilization": needed})
 
 
@@ -1063,6 +1069,221 @@ def sweep_requests(
             "premium_usd_per_request": owned - api,
         }
     )
+
+
+def sweep_breakeven_of_requests(
+    prices_usd_per_node_hour: Mapping[str, float],
+    *,
+    node_req_per_s: float,
+    bills_usd_per_request: Mapping[str, float],
+    hours: float,
+) -> pd.DataFrame:
+    """Tabulate how busy a node must be in each way to have it against each API, for one kind of request.
+
+    Parameters
+    ----------
+    prices_usd_per_node_hour : mapping of str to float
+        What an hour of the node costs in each way. [USD/node_hour]
+    node_req_per_s : float
+        Requests per second of the node at full use. [request/s]
+    bills_usd_per_request : mapping of str to float
+        What each API bills for the same request; 0 is a bill. [USD/request]
+    hours : float
+        Hours of the period in which the requests are counted. [hour]
+
+    Returns
+    -------
+    DataFrame
+        One row for each pair: ``way``, ``api``, ``price_usd_per_node_hour``, ``api_usd_per_request``,
+        ``breakeven_utilization`` and ``breakeven_requests`` in the period. Above 1 the node never wins, and against
+        an API that asks nothing both are endless, or 0 where the node costs nothing either.
+
+    Raises
+    ------
+    InputError
+        If a price, a bill, the rate or the period is outside its domain.
+
+    Notes
+    -----
+    As `breakeven_utilization_of_requests` and `breakeven_volume`.
+
+    Examples
+    --------
+    >>> found = sweep_breakeven_of_requests(
+    ...     {"rent": 36.0, "sunk": 1.8}, node_req_per_s=2.0, bills_usd_per_request={"a": 0.01, "free": 0.0}, hours=1.0
+    ... )
+    >>> found.breakeven_utilization.tolist()
+    [0.5, inf, 0.025, inf]
+    """
+    not_negative("prices_usd_per_node_hour", list(prices_usd_per_node_hour.values()))
+    not_negative("api_usd_per_request", list(bills_usd_per_request.values()))
+    rows = []
+    for way, price in prices_usd_per_node_hour.items():
+        for api, bill in bills_usd_per_request.items():
+            endless = 0.0 if price == 0 else np.inf
+            needed, volume = endless, endless
+            if bill > 0:
+                needed = breakeven_utilization_of_requests(
+                    price, node_req_per_s=node_req_per_s, api_usd_per_request=bill
+                )
+                volume = breakeven_volume(price, api_usd_per_unit=bill, hours=hours)
+            rows.append((way, api, price, bill, needed, volume))
+    return pd.DataFrame(
+        rows,
+        columns=[
+            "way",
+            "api",
+            "price_usd_per_node_hour",
+            "api_usd_per_request",
+            "breakeven_utilization",
+            "breakeven_requests",
+        ],
+    )
+
+
+def price_usd_per_node_hour_of_requests(api_usd_per_request: ArrayLike, *, node_req_per_s: ArrayLike) -> Any:
+    r"""Price of a node's hour at which a full node costs what an API bills for the same requests.
+
+    .. math:: p^* = 3600\, R\, b
+
+    Parameters
+    ----------
+    api_usd_per_request : float or array
+        Bill of the API for one request. [USD/request]
+    node_req_per_s : float or array
+        Requests per second of the node at full use. [request/s]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Price up to which the node wins when it is full. [USD/node_hour]
+
+    Raises
+    ------
+    InputError
+        If a bill is negative or a rate not positive.
+
+    Notes
+    -----
+    The inverse of `owned_usd_per_request` at full use. Limit: against a free API only a free node does not lose.
+
+    Examples
+    --------
+    >>> price_usd_per_node_hour_of_requests(0.005, node_req_per_s=2.0)
+    36.0
+    """
+    bill = not_negative("api_usd_per_request", api_usd_per_request)
+    return scalar_or_array(np.asarray(SECONDS_PER_HOUR * positive("node_req_per_s", node_req_per_s) * bill))
+
+
+def rival_bills(
+    commodity: Mapping[str, Mapping[str, Tariff]], mix: RequestMix, *, same: str, frontier: Mapping[str, Tariff]
+) -> dict[str, float]:
+    """Bill one request at the APIs that a node is held against.
+
+    Parameters
+    ----------
+    commodity : mapping of model to (seller to Tariff)
+        The open models on sale, the one that the node runs among them.
+    mix : RequestMix
+        The request. [token/request]
+    same : str
+        The model that the node runs.
+    frontier : mapping of seller to Tariff
+        A frontier model.
+
+    Returns
+    -------
+    dict of str to float
+        ``same model, cheapest`` and ``same model, median`` over its sellers, ``commodity, cheapest`` over all open
+        models, and ``frontier`` at its cheapest seller. [USD/request]
+
+    Raises
+    ------
+    InputError
+        If nobody sells the model, or as `api_usd_per_request`.
+
+    Examples
+    --------
+    >>> offers = {"a": {"x": Tariff(1.0, 1.0), "y": Tariff(3.0, 3.0)}, "b": {"x": Tariff(0.5, 0.5)}}
+    >>> found = rival_bills(offers, RequestMix(900, 100), same="a", frontier={"z": Tariff(2.0, 12.0)})
+    >>> {rival: round(bill, 6) for rival, bill in found.items()}  # doctest: +NORMALIZE_WHITESPACE
+    {'same model, cheapest': 0.001, 'same model, median': 0.002, 'commodity, cheapest': 0.0005, 'frontier': 0.003}
+    """
+    if not commodity.get(same):
+        raise InputError("same", same, f"a model on sale: {', '.join(sorted(commodity))}")
+    bills = {
+        model: [api_usd_per_request(tariff, mix) for tariff in offers.values()] for model, offers in commodity.items()
+    }
+    return {
+        "same model, cheapest": min(bills[same]),
+        "same model, median": float(np.median(bills[same])),
+        "commodity, cheapest": min(min(each) for each in bills.values() if each),
+        "frontier": min(api_usd_per_request(tariff, mix) for tariff in frontier.values()),
+    }
+
+
+def sweep_accounts(
+    prices_usd_per_node_hour: Mapping[str, float],
+    *,
+    mix: RequestMix,
+    read_tok_per_s: float,
+    write_tok_per_s: float,
+    tariffs: Mapping[str, Mapping[str, Tariff]],
+) -> pd.DataFrame:
+    """Tabulate the break-even utilization counted by output tokens and by whole requests.
+
+    Parameters
+    ----------
+    prices_usd_per_node_hour : mapping of str to float
+        What an hour of the node costs in each way to have it. [USD/node_hour]
+    mix : RequestMix
+        The request. [token/request]
+    read_tok_per_s, write_tok_per_s : float
+        Speed of the node, as `node_req_per_s`. [token/s]
+    tariffs : mapping of str to (seller to Tariff)
+        The rivals; of each the seller who is cheapest for the request.
+
+    Returns
+    -------
+    DataFrame
+        One row for each pair: ``way``, ``api``, ``output_only`` (the node does nothing but write, and the API bills
+        nothing but output) and ``whole_request``. Above 1 the node never wins.
+
+    Raises
+    ------
+    InputError
+        As `sweep_breakeven` and `sweep_breakeven_of_requests`.
+
+    Examples
+    --------
+    >>> found = sweep_accounts(
+    ...     {"rent": 36.0},
+    ...     mix=RequestMix(8000, 300),
+    ...     read_tok_per_s=40_000.0,
+    ...     write_tok_per_s=3_000.0,
+    ...     tariffs={"a": {"x": Tariff(1.0, 5.0)}},
+    ... )
+    >>> [round(found[column].item(), 3) for column in ("output_only", "whole_request")]
+    [0.667, 0.316]
+    """
+    rate = node_req_per_s(mix, read_tok_per_s=read_tok_per_s, write_tok_per_s=write_tok_per_s)
+    rows = []
+    for way, price in prices_usd_per_node_hour.items():
+        for api, offers in tariffs.items():
+            tariff = min(offers.values(), key=lambda offer: api_usd_per_request(offer, mix))
+            by_output = sweep_breakeven(
+                price, node_tok_per_s=[write_tok_per_s], api_usd_per_mtok=[tariff.output_usd_per_mtok]
+            )
+            by_request = sweep_breakeven_of_requests(
+                {way: price},
+                node_req_per_s=rate,
+                bills_usd_per_request={api: api_usd_per_request(tariff, mix)},
+                hours=1.0,
+            )
+            both = [float(frame["breakeven_utilization"].iloc[0]) for frame in (by_output, by_request)]
+            rows.append((way, api, *both))
+    return pd.DataFrame(rows, columns=["way", "api", "output_only", "whole_request"])
 
 
 def _pairs(first: ArrayLike, second: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

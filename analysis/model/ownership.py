@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -219,6 +220,92 @@ def reserved_usd_per_node_hour(
         interest_per_year=interest_per_year,
     )
     return scalar_or_array(np.asarray(hourly + spread))
+
+
+def committed_usd_at_same_discount(
+    listed_usd: ArrayLike, *, then_listed_usd: ArrayLike, then_committed_usd: ArrayLike
+) -> Any:
+    r"""Price with a commitment that a known discount, from another time or seller, would give today.
+
+    .. math:: p_\mathrm{list}\, \frac{p'_\mathrm{commit}}{p'_\mathrm{list}}
+
+    Parameters
+    ----------
+    listed_usd : float or array
+        List price today. [USD/node_hour]
+    then_listed_usd, then_committed_usd : float or array
+        The pair that shows the discount; the first is above 0. [USD/node_hour]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        An inference, no price list. [USD/node_hour]
+
+    Raises
+    ------
+    InputError
+        If a price is negative, or the one that is divided by is 0.
+
+    Examples
+    --------
+    >>> round(committed_usd_at_same_discount(55.04, then_listed_usd=98.32, then_committed_usd=57.63), 2)
+    32.26
+    """
+    listed = not_negative("listed_usd", listed_usd)
+    committed = not_negative("then_committed_usd", then_committed_usd)
+    return scalar_or_array(np.asarray(listed * committed / positive("then_listed_usd", then_listed_usd)))
+
+
+def discounts_carried_over(
+    rows: pd.DataFrame, *, listed_usd: float, committed_terms: Sequence[str], instances: Sequence[str]
+) -> pd.DataFrame:
+    """Carry the discounts of known commitments over to a list price.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Prices of nodes on one day: ``provider``, ``instance``, ``region``, ``term``, ``quantity``, ``value``.
+    listed_usd : float
+        The list price that they are carried over to. [USD/node_hour]
+    committed_terms : sequence of str
+        Terms of the commitments.
+    instances : sequence of str
+        Instances whose discounts are looked at.
+
+    Returns
+    -------
+    DataFrame
+        One row for each commitment with a list price of the same instance and region on that day: ``provider``,
+        ``instance``, ``term``, ``then_committed_usd``, ``then_listed_usd``, ``implied_usd``.
+
+    Raises
+    ------
+    InputError
+        As `committed_usd_at_same_discount`.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame(
+    ...     [("a", "n", "x", "on-demand", "price", 100.0), ("a", "n", "x", "commit-1yr", "price", 60.0)],
+    ...     columns=["provider", "instance", "region", "term", "quantity", "value"],
+    ... )
+    >>> found = discounts_carried_over(rows, listed_usd=50.0, committed_terms=["commit-1yr"], instances=["n"])
+    >>> found["implied_usd"].tolist()
+    [30.0]
+    """
+    priced = rows[(rows["quantity"] == "price") & rows["instance"].isin(list(instances))]
+    place = ["provider", "instance", "region"]
+    listed = priced[priced["term"] == "on-demand"][[*place, "value"]].rename(columns={"value": "then_listed_usd"})
+    pairs = (
+        priced[priced["term"].isin(list(committed_terms))]
+        .rename(columns={"value": "then_committed_usd"})
+        .merge(listed, on=place)
+    )
+    implied = committed_usd_at_same_discount(
+        listed_usd, then_listed_usd=pairs["then_listed_usd"], then_committed_usd=pairs["then_committed_usd"]
+    )
+    columns = ["provider", "instance", "term", "then_committed_usd", "then_listed_usd", "implied_usd"]
+    return pairs.assign(implied_usd=implied)[columns].sort_values("implied_usd", ignore_index=True)
 
 
 def sunk_usd_per_node_hour(terms: Ownership, *, sublet_usd_per_node_hour: ArrayLike = 0.0) -> Any:

@@ -333,6 +333,195 @@ def time_of_batch(curve: pd.DataFrame) -> Any:
     return alt.layer(line, measured, *names).properties(width="container", height=theme.HEIGHT)
 
 
+#: The parts of an hour's cost: shades of one hue, and how dense each is.
+HOUR_PARTS = {"price": 0.95, "capital": 0.8, "space": 0.58, "upkeep": 0.42, "energy": 0.28, "rent forgone": 0.16}
+
+
+def hour_of_ownership(parts: pd.DataFrame) -> Any:
+    """Draw what an hour of a node costs in each way to have it, a bar for each, stacked by its parts.
+
+    Parameters
+    ----------
+    parts : DataFrame
+        Columns ``way``, ``part`` (of ``HOUR_PARTS``), ``usd_per_node_hour`` [USD/node_hour]; ways in their order.
+
+    Returns
+    -------
+    altair chart
+        Horizontal bars with their sums written beside them.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"way": ["rent"], "part": ["price"], "usd_per_node_hour": [55.0]})
+    >>> hour_of_ownership(frame).to_dict()["layer"][0]["mark"]["type"]
+    'bar'
+    """
+    order = list(HOUR_PARTS)
+    y = alt.Y("way:N", title=None, sort=list(dict.fromkeys(parts["way"])), axis=alt.Axis(labelFontSize=13))
+    base = alt.Chart(parts).transform_calculate(order=f"indexof({order!r}, datum.part)")
+    bars = base.mark_bar(color=theme.OWNED.colour, stroke=theme.PAPER.colour, strokeWidth=1).encode(
+        y=y,
+        x=alt.X("usd_per_node_hour:Q", title="USD per node and hour", stack="zero"),
+        opacity=alt.Opacity(
+            "part:N",
+            title=None,
+            sort=order,
+            scale=alt.Scale(type="ordinal", domain=order, range=list(HOUR_PARTS.values())),
+            legend=alt.Legend(columns=3, symbolType="square", symbolFillColor=theme.OWNED.colour, symbolStrokeWidth=0),
+        ),
+        order=alt.Order("order:Q"),
+        tooltip=[
+            alt.Tooltip("way:N", title="Way"),
+            alt.Tooltip("part:N", title="Part"),
+            alt.Tooltip("usd_per_node_hour:Q", title="USD/node-hour", format=",.2f"),
+        ],
+    )
+    sums = label(
+        alt.Chart(parts)
+        .transform_aggregate(total="sum(usd_per_node_hour)", groupby=["way"])
+        .encode(y=y, x="total:Q", text=alt.Text("total:Q", format=",.2f")),
+        align="left",
+        dx=6,
+        fontWeight=600,
+        color=theme.INK.colour,
+    )
+    return alt.layer(bars, sums).properties(width="container", height=44 * parts["way"].nunique())
+
+
+def requests_of_utilization(costs: pd.DataFrame, bills: pd.DataFrame) -> Any:
+    """Cost of a thousand requests against utilization, a line for each way to have the node, a rule for each API.
+
+    Parameters
+    ----------
+    costs : DataFrame
+        Columns ``way``, ``utilization`` [1], ``usd``, ``low`` and ``high`` [USD per 1,000 requests].
+    bills : DataFrame
+        Columns ``label`` and ``usd`` [USD per 1,000 requests].
+
+    Returns
+    -------
+    altair chart
+        Log-log, with a band from the slowest to the fastest node around each line.
+
+    Examples
+    --------
+    >>> costs = pd.DataFrame({"way": ["sunk"], "utilization": [1.0], "usd": [2.0], "low": [1.0], "high": [4.0]})
+    >>> requests_of_utilization(costs, pd.DataFrame({"label": ["API"], "usd": [3.0]})).to_dict()["layer"][0]["mark"]
+    {'type': 'rule', 'color': '#6e7781'}
+    """
+    ways = list(dict.fromkeys(costs["way"]))
+    dashes = [[1, 0], [8, 3], [8, 3, 2, 3], list(theme.SUNK.dash)]
+    x = alt.X(
+        "utilization:Q",
+        title="Utilization",
+        scale=alt.Scale(type="log", nice=False),
+        axis=alt.Axis(values=UTILIZATION_TICKS, format="~%"),
+    )
+    y = alt.Y(
+        "usd:Q",
+        title="USD per 1,000 requests",
+        scale=alt.Scale(type="log", nice=False, padding=12),
+        axis=alt.Axis(values=COST_TICKS, format="~g"),
+    )
+    rules = (
+        alt.Chart(bills)
+        .mark_rule(color=theme.API.colour)
+        .encode(
+            y=y,
+            tooltip=[
+                alt.Tooltip("label:N", title="API"),
+                alt.Tooltip("usd:Q", title="USD per 1,000 requests", format=",.2f"),
+            ],
+        )
+    )
+    texts = label(
+        alt.Chart(bills).encode(y=y, x=alt.value("width"), text="label:N"),
+        align="right",
+        dx=-4,
+        dy=-7,
+        color=theme.SOFT.colour,
+    )
+    bands = (
+        alt.Chart(costs)
+        .mark_area(color=theme.OWNED.colour, opacity=0.1)
+        .encode(x=x, y=alt.Y("low:Q", title="USD per 1,000 requests"), y2="high:Q", detail="way:N")
+    )
+    lines = (
+        alt.Chart(costs)
+        .mark_line(color=theme.OWNED.colour)
+        .encode(
+            x=x,
+            y=y,
+            strokeDash=alt.StrokeDash("way:N", scale=alt.Scale(domain=ways, range=dashes[: len(ways)]), legend=None),
+            tooltip=[
+                alt.Tooltip("way:N", title="Way"),
+                alt.Tooltip("utilization:Q", title="Utilization", format=".0%"),
+                alt.Tooltip("usd:Q", title="USD per 1,000 requests", format=",.2f"),
+                alt.Tooltip("low:Q", title="fastest node", format=",.2f"),
+                alt.Tooltip("high:Q", title="slowest node", format=",.2f"),
+            ],
+        )
+    )
+    names = label(
+        alt.Chart(costs)
+        .transform_joinaggregate(start="min(utilization)", groupby=["way"])
+        .transform_filter("datum.utilization == datum.start")
+        .encode(x=x, y=y, text="way:N"),
+        align="left",
+        dx=6,
+        dy=-4,
+        fontWeight=600,
+        color=theme.OWNED.colour,
+    )
+    return alt.layer(rules, bands, lines, texts, names).properties(width="container", height=theme.HEIGHT)
+
+
+def share_answered(waits: pd.DataFrame, *, budget_s: float) -> Any:
+    """Share of served models that have answered after a time, with the budget as a rule.
+
+    Parameters
+    ----------
+    waits : DataFrame
+        Columns ``model``, ``e2e_s`` [s], ``share`` [1], in rising order.
+    budget_s : float
+        The wait that is allowed. [s]
+
+    Returns
+    -------
+    altair chart
+        A staircase over a log axis, a point for each model.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"model": ["a"], "e2e_s": [2.5], "share": [1.0]})
+    >>> len(share_answered(frame, budget_s=1.0).to_dict()["layer"])
+    3
+    """
+    x = alt.X(
+        "e2e_s:Q",
+        title="Seconds until the last of 500 tokens",
+        scale=alt.Scale(type="log", nice=False, domainMin=budget_s * 0.8),
+        axis=alt.Axis(values=[0.5, 1, 2, 5, 10, 20, 50, 100], format="~g"),
+    )
+    y = alt.Y("share:Q", title="Share of models", axis=alt.Axis(format=".0%"), scale=alt.Scale(domain=[0, 1]))
+    base = alt.Chart(waits)
+    steps = base.mark_line(color=theme.API.colour, interpolate="step-after").encode(x=x, y=y)
+    points = base.mark_point(color=theme.API.colour, size=36).encode(
+        x=x,
+        y=y,
+        tooltip=[
+            alt.Tooltip("model:N", title="Model"),
+            alt.Tooltip("e2e_s:Q", title="Seconds", format=",.2f"),
+            alt.Tooltip("share:Q", title="Share answered", format=".0%"),
+        ],
+    )
+    budget = alt.Chart(pd.DataFrame({"e2e_s": [budget_s], "budget": [f"{budget_s:g} s"]})).encode(x=x)
+    rule = budget.mark_rule(color=theme.INK.colour) + label(
+        budget.encode(y=alt.value(8), text="budget:N"), align="left", dx=5, fontWeight=600, color=theme.INK.colour
+    )
+    return alt.layer(rule, steps, points).properties(width="container", height=theme.HEIGHT)
+
+
 #: Ticks of ratios, tokens and times, in steps that people use.
 PLAIN_TICKS = [round(digit * 10.0**power, 9) for power in range(-3, 7) for digit in (1, 2, 5)]
 #: Powers of two, as batches are chosen.

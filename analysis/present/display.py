@@ -433,6 +433,34 @@ def equation(expr: Basic, *, lhs: Expr | str | None = None, label: str | None = 
     return Shown({"text/latex": f"$${latex}$$", "text/plain": plain}, {LABEL: label} if label else {})
 
 
+def outcome(breakeven_utilization: float) -> str:
+    """Say in words what a break-even utilization means for the node, so that a sentence follows its number.
+
+    Examples
+    --------
+    >>> outcome(0.231), outcome(1.8), outcome(0.004), outcome(0)
+    ('wins from 23% of the hour', 'loses even when it is full', 'wins from 0.4% of the hour', 'wins at any utilization')
+    """
+    if breakeven_utilization > 1:
+        return "loses even when it is full"
+    if breakeven_utilization <= 0:
+        return "wins at any utilization"
+    return f"wins from {100 * breakeven_utilization:.2g}% of the hour"
+
+
+def times(value: float, of: float) -> str:
+    """Say how many times one price is another; own prices can be 0, and then there is no number.
+
+    Examples
+    --------
+    >>> times(55.04, 33.0), times(0, 0), times(5, 0)
+    ('1.67 times', 'as much as', 'endlessly many times')
+    """
+    if of == 0:
+        return "as much as" if value == 0 else "endlessly many times"
+    return f"{value / of:.2f} times"
+
+
 def glue(name: str, value: float | str) -> None:
     """Keep a computed value under a name, for ``{glue:text}`` in the prose of this page or another.
 

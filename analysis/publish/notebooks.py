@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import nbformat
@@ -68,7 +69,9 @@ def chapters(names: Sequence[str] = (), *, book: Path = BOOK) -> list[Path]:
 # ---------------------------------------------------------------------------------------------- execute
 
 
-def execute(notebook: NotebookNode, *, path: Path) -> NotebookNode:
+def execute(
+    notebook: NotebookNode, *, path: Path, environment: Mapping[str, str] = MappingProxyType({})
+) -> NotebookNode:
     """Run all cells of a notebook in a new kernel of this very Python.
 
     Parameters
@@ -77,6 +80,8 @@ def execute(notebook: NotebookNode, *, path: Path) -> NotebookNode:
         Changed in place.
     path : Path
         Where it lies: its folder is the kernel's, its name stands in the message.
+    environment : mapping of str to str
+        Variables that the kernel gets beside ours.
 
     Raises
     ------
@@ -105,10 +110,10 @@ def execute(notebook: NotebookNode, *, path: Path) -> NotebookNode:
     )
     # A warning of the kernel's own event loop, turned into an error by the caller's environment, would hang it
     # (https://github.com/jupyter/nbconvert/issues/2186). Warnings of a chapter show as outputs and are refused there.
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONWARNINGS"}
+    variables = {key: value for key, value in os.environ.items() if key != "PYTHONWARNINGS"} | dict(environment)
     try:
         # a manager that was handed over is not shut down unless asked
-        asyncio.run(client.async_execute(cwd=str(path.parent), env=environment, cleanup_kc=True))
+        asyncio.run(client.async_execute(cwd=str(path.parent), env=variables, cleanup_kc=True))
     except CellExecutionError as error:
         raise CellError(f"{path.name}: {_failed_cell(notebook)}: {error.ename}: {error.evalue}") from None
     except (CellTimeoutError, DeadKernelError) as error:
@@ -215,7 +220,7 @@ def from_text(text: str) -> NotebookNode:
     return nbformat.v4.reads(text)
 
 
-def refreshed(path: Path) -> str:
+def refreshed(path: Path, environment: Mapping[str, str] = MappingProxyType({})) -> str:
     """Execute a notebook file and return the normalised text, without writing it.
 
     Raises
@@ -224,7 +229,7 @@ def refreshed(path: Path) -> str:
         If a cell fails.
     """
     notebook = from_text(path.read_text(encoding="utf-8"))
-    return to_text(normalise(execute(notebook, path=path), stem=path.stem))
+    return to_text(normalise(execute(notebook, path=path, environment=environment), stem=path.stem))
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -245,6 +250,7 @@ def refresh(
     *,
     write: bool = True,
     workers: int = 2,
+    environment: Mapping[str, str] = MappingProxyType({}),
     progress: Callable[[Path], None] = lambda path: None,
 ) -> tuple[list[Path], list[str]]:
     """Execute notebooks side by side, each in its own kernel, and write back those that changed.
@@ -256,6 +262,8 @@ def refresh(
         False compares only.
     workers : int
         Kernels at a time.
+    environment : mapping of str to str
+        Variables that the kernels get beside ours.
     progress : callable
         Called with the path of each notebook that is done.
 
@@ -267,8 +275,9 @@ def refresh(
         One message for each notebook that did not run.
     """
     changed, failed = [], []
-    with ThreadPoolExecutor(max_workers=workers) as pool:
-        running = {pool.submit(refreshed, path): path for path in paths}
+    pool = ThreadPoolExecutor(max_workers=workers)
+    try:
+        running = {pool.submit(refreshed, path, environment): path for path in paths}
         for done in as_completed(running):
             path = running[done]
             try:
@@ -281,6 +290,9 @@ def refresh(
                     if write:
                         write_atomically(path, text)
             progress(path)
+    finally:
+        # whoever interrupts waits for the chapters that run, not for those that have not begun
+        pool.shutdown(cancel_futures=True)
     return sorted(changed), sorted(failed)
 
 

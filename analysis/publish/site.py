@@ -87,10 +87,15 @@ def build(
         text=True,
         encoding="utf-8",
     ) as process:
-        for raw in process.stdout or ():
-            log.append(_COLOUR.sub("", raw).rstrip())
-            if step := _STEP.search(log[-1]):
-                progress(step[1], int(step[2]))
+        try:
+            for raw in process.stdout or ():
+                log.append(_COLOUR.sub("", raw).rstrip())
+                if step := _STEP.search(log[-1]):
+                    progress(step[1], int(step[2]))
+        except BaseException:
+            # whoever interrupts us means the build too
+            process.kill()
+            raise
     if process.returncode != 0:
         told = [line for line in log if re.search(r"WARNING:|ERROR:|CRITICAL:|Error: |Exception occurred", line)]
         raise BuildError("the build failed:\n" + "\n".join(told or log[-20:]))

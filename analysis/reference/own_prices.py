@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,14 @@ class OwnPrices:
 
     name: str
     rows: tuple[OwnRow, ...] = ()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Hash the rows once: a file may have thousands, and a table is asked for by its prices."""
+        return hash((self.name, self.rows))
 
 
 #: No own prices, also where the environment names a file.

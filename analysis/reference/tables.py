@@ -345,9 +345,23 @@ def table(name: str, *, as_of: date, prices: OwnPrices | None = None) -> Table:
     InputError
         As `prices_in_force`.
     """
-    found = as_of_day(all_rows(name), SCHEMAS[name], as_of)
-    return replace(found, rows=overlay(found.rows, table=name, as_of=as_of, prices=prices_in_force(prices)))
+    prices = prices_in_force(prices)
+    rows, key = all_rows(name), (name, as_of, prices)
+    if key not in _LAID or _LAID[key][0] is not rows:
+        found = as_of_day(rows, SCHEMAS[name], as_of)
+        laid = replace(found, rows=overlay(found.rows, table=name, as_of=as_of, prices=prices))
+        if len(_LAID) >= _MOST_LAID:
+            _LAID.clear()
+        _LAID[key] = rows, laid
+    laid = _LAID[key][1]
+    # a frame of its own, so that nobody writes into what another one reads
+    return replace(laid, rows=laid.rows.copy())
 
+
+#: Tables as of a day with prices over them, and the rows that they were made from: a claim asks for the same again
+#: and again.
+_LAID: dict[tuple[str, date, OwnPrices], tuple[pd.DataFrame, Table]] = {}
+_MOST_LAID = 64
 
 #: The terms of a commitment for a year or more, as node prices call them; an estimate is none.
 COMMITTED_TERMS = r"(reserved|commit|plan|savings-plan)-\d+yr"
@@ -723,6 +737,32 @@ def tariffs(model: str, *, as_of: date, tier: str = "standard", prices: OwnPrice
     if not found:
         raise InputError("tier", tier, f"one with prices of input and of output for {model}")
     return found
+
+
+def class_tariffs(
+    model_class: str, *, as_of: date, tier: str = "standard", prices: OwnPrices | None = None
+) -> dict[str, dict[str, Tariff]]:
+    """Read the tariffs of every model of a class, as `tariffs` does for one.
+
+    Returns
+    -------
+    dict of model to (seller to Tariff)
+        A model that nobody sells on that day with prices of input and of output in this tier is left out.
+
+    Examples
+    --------
+    >>> "deepinfra" in class_tariffs("commodity", as_of=SNAPSHOT)["llama-3.3-70b"]
+    True
+    """
+    rows = api_prices(as_of=as_of, prices=prices).where(quantity="price", tier=tier)
+    kinds = rows.groupby(["model", "seller"])["token_kind"].agg(set)
+    whole = {model for (model, _), has in kinds.items() if {"input", "output"} <= has}
+    models = api_models()
+    return {
+        model: tariffs(model, as_of=as_of, tier=tier, prices=prices)
+        for model in sorted(whole)
+        if models[model].model_class == model_class
+    }
 
 
 def ownership(hardware: str, *, as_of: date, prices: OwnPrices | None = None) -> Ownership:

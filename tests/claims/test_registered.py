@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.evidence.claims.ledger import record, summary, tally, verdicts
+from analysis.evidence.claims.ledger import priced, record, summary, tally, verdicts
 from analysis.evidence.claims.registry import REGISTRY, Computed, Context
 from analysis.evidence.claims.verdict import evaluate, flipped
 from analysis.evidence.scenarios import Choice
@@ -102,3 +102,11 @@ def test_an_unknown_claim_is_refused_and_progress_counts_all():
     seen = []
     verdicts(as_of=SNAPSHOT, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (len(REGISTRY), len(REGISTRY))
+
+
+def test_claims_without_prices_are_known_and_cannot_change():
+    """A claim that never asks its context for prices has the same verdict with any."""
+    asking = set(priced(as_of=SNAPSHOT))
+    assert {"C38", "C40", "C41", "C43", "C44", "C62", "C69", "C70"} <= asking
+    assert not {"C36", "C37", "C45", "C46", "C64"} & asking
+    assert asking < set(REGISTRY)

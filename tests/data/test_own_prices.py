@@ -280,3 +280,24 @@ def test_a_known_name_in_an_unknown_combination_of_a_feed_is_unused(tmp_path: Pa
     """Both names occur in the table, and never together."""
     row = "groq,gpt-5,output,standard,price,9,USD/Mtok,litellm"
     assert tables.check_prices(written(tmp_path, row, header=FEED_HEADER)).unused == (2,)
+
+
+def test_the_shipped_example_can_be_used_and_nothing_in_it_is_odd() -> None:
+    found = tables.check_prices(tables.DATA / "examples" / "own_prices.csv")
+    assert (len(found.prices.rows), found.refused, found.flagged) == (7, (), ())
+
+
+def test_whoever_changes_a_frame_changes_no_table(tmp_path: Path) -> None:
+    """Tables with prices over them are kept, and handed out as copies."""
+    prices = tables.read_prices(written(tmp_path, NODE))
+    for own in (prices, BOOK):
+        first = tables.node_prices(as_of=tables.SNAPSHOT, prices=own)
+        first.rows["value"] = 0.0
+        assert (tables.node_prices(as_of=tables.SNAPSHOT, prices=own).rows["value"] > 0).any()
+
+
+def test_many_prices_do_not_push_each_other_out_wrongly(tmp_path: Path) -> None:
+    for value in range(20, 20 + 70):
+        prices = tables.read_prices(written(tmp_path, NODE.replace(",28,", f",{value},")))
+        ours = tables.node_prices(as_of=tables.SNAPSHOT, prices=prices).where(instance="p5.48xlarge")
+        assert set(ours["value"]) == {value}

@@ -280,3 +280,25 @@ def test_sentences_in_a_table_get_room() -> None:
     html = display.table(frame).data["text/html"]
     assert html.count('class="long"') == 2, "head and cell of one column"
     assert '<td class="long">because' in html
+
+
+def test_bars_of_an_hour_keep_the_order_of_ways_and_parts() -> None:
+    frame = pd.DataFrame(
+        [("sunk", "energy", 1.0), ("bought", "capital", 7.0), ("bought", "energy", 1.0)],
+        columns=["way", "part", "usd_per_node_hour"],
+    )
+    chart = charts.hour_of_ownership(frame).to_dict()
+    assert chart["layer"][0]["encoding"]["y"]["sort"] == ["sunk", "bought"]
+    assert chart["layer"][0]["encoding"]["opacity"]["scale"]["domain"] == list(charts.HOUR_PARTS)
+
+
+def test_charts_of_requests_and_waits_name_their_fields_and_show_their_rows() -> None:
+    costs = pd.DataFrame({"way": ["sunk"], "utilization": [0.5], "usd": [2.0], "low": [1.0], "high": [4.0]})
+    drawn = spec(charts.requests_of_utilization(costs, pd.DataFrame({"label": ["API"], "usd": [3.0]})))
+    assert [rows[0] for rows in sorted(drawn["datasets"].values(), key=lambda rows: len(rows[0]))] == [
+        {"label": "API", "usd": 3},
+        {"way": "sunk", "utilization": 0.5, "usd": 2, "low": 1, "high": 4},
+    ]
+    waits = pd.DataFrame({"model": ["a", "b"], "e2e_s": [2.0, 9.0], "share": [0.5, 1.0]})
+    drawn = spec(charts.share_answered(waits, budget_s=1.0))
+    assert sorted(len(rows) for rows in drawn["datasets"].values()) == [1, 2]

@@ -510,3 +510,55 @@ def test_the_sweep_of_requests_names_the_winner_and_the_premium():
     assert frame["winner"].tolist() == ["api", "api", "api", "owned"]
     assert frame["premium_usd_per_request"].tolist() == pytest.approx([0.019, 0.004, 0.01, -0.005])
     assert frame["breakeven_utilization"].tolist() == pytest.approx([5, 5, 0.5, 0.5])
+
+
+def test_a_free_api_is_never_beaten_unless_the_node_is_free_too():
+    """Zero is a price: no utilization beats it, and a free node is at least as cheap."""
+    ways, bills = {"rent": 36.0, "sunk": 0.0}, {"free": 0.0, "dear": 0.01}
+    found = cost.sweep_breakeven_of_requests(ways, node_req_per_s=2.0, bills_usd_per_request=bills, hours=730.0)
+    assert found["breakeven_utilization"].tolist() == [np.inf, 0.5, 0.0, 0.0]
+    assert found["breakeven_requests"].tolist() == [np.inf, 36.0 * 730 / 0.01, 0.0, 0.0]
+    for price, needed in ((36.0, [np.inf, 2.0]), (0.0, [0.0, 0.0])):
+        even = cost.sweep_breakeven(price, node_tok_per_s=[1000.0], api_usd_per_mtok=[0.0, 5.0])
+        assert even["breakeven_utilization"].tolist() == needed
+
+
+def test_the_price_of_a_full_node_and_the_cost_of_its_requests_are_inverse():
+    price = cost.price_usd_per_node_hour_of_requests(0.005, node_req_per_s=2.0)
+    assert cost.owned_usd_per_request(price, node_req_per_s=2.0, utilization=1.0) == pytest.approx(0.005)
+    assert cost.price_usd_per_node_hour_of_requests(0.0, node_req_per_s=2.0) == 0
+    with pytest.raises(InputError, match="api_usd_per_request: got -1"):
+        cost.price_usd_per_node_hour_of_requests(-1.0, node_req_per_s=2.0)
+
+
+def test_rivals_are_the_cheapest_for_the_request_and_not_for_output():
+    """By hand, 1,000 in and 100 out: x costs 1,000 x 1 + 100 x 1, y 1,000 x 0.5 + 100 x 4, in millionths."""
+    mix = RequestMix(1000, 100)
+    offers = {"m": {"x": Tariff(1.0, 1.0), "y": Tariff(0.5, 4.0)}, "n": {}}
+    bills = cost.rival_bills(offers, mix, same="m", frontier={"z": Tariff(0.0, 10.0)})
+    assert bills == pytest.approx(
+        {
+            "same model, cheapest": 900e-6,
+            "same model, median": 1000e-6,
+            "commodity, cheapest": 900e-6,
+            "frontier": 1000e-6,
+        }
+    )
+    with pytest.raises(InputError, match="same: got 'n', expected a model on sale: m, n"):
+        cost.rival_bills(offers, mix, same="n", frontier={})
+
+
+def test_counting_output_alone_flatters_where_output_is_dear():
+    """Input as dear as output: output alone hides the reading that is paid for. Output only paid: it flatters."""
+    even, dear = (
+        cost.sweep_accounts(
+            {"rent": 36.0},
+            mix=RequestMix(8000, 300),
+            read_tok_per_s=30_000.0,
+            write_tok_per_s=6_000.0,
+            tariffs={"a": {"x": tariff}},
+        ).iloc[0]
+        for tariff in (Tariff(1.0, 1.0), Tariff(0.0, 10.0))
+    )
+    assert even["whole_request"] < even["output_only"]
+    assert dear["whole_request"] > dear["output_only"]

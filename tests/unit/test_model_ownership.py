@@ -211,3 +211,25 @@ def test_the_comparison_has_each_mode_and_its_parts_add_up():
     assert parts.sum(axis=1).tolist() == pytest.approx(frame["total_usd"].tolist())
     assert frame.set_index("mode")["total_usd"].is_monotonic_decreasing
     assert "reserved" not in set(ownership.compare(TERMS, rent_usd=55.04)["mode"])
+
+
+def test_a_discount_carries_over_and_none_is_the_list_price():
+    assert ownership.committed_usd_at_same_discount(50.0, then_listed_usd=80.0, then_committed_usd=80.0) == 50
+    assert ownership.committed_usd_at_same_discount(0.0, then_listed_usd=80.0, then_committed_usd=40.0) == 0
+    with pytest.raises(InputError, match="then_listed_usd: got 0"):
+        ownership.committed_usd_at_same_discount(50.0, then_listed_usd=0.0, then_committed_usd=40.0)
+
+
+def test_the_band_around_the_quoted_33_dollars():
+    """By hand: 57.63 / 98.32 and 7.67 / 11.06 of the 55.04 on the list are 32.3 and 38.2."""
+    from datetime import date
+
+    from analysis.reference import tables
+
+    found = ownership.discounts_carried_over(
+        tables.node_prices(as_of=date(2025, 5, 31), prices=tables.own_prices.BOOK).rows,
+        listed_usd=55.04,
+        committed_terms=["reserved-1yr-estimate", "commit-1yr"],
+        instances=["p5.48xlarge", "a3-highgpu-8g"],
+    )
+    assert found["implied_usd"].round(1).tolist() == [32.3, 38.2]

@@ -814,3 +814,28 @@ def test_mutated_catalogs_give_findings_or_one_line(tmp_path: Path, data: st.Dat
             st.binary(max_size=3) | st.sampled_from([b",", b'"', b"9", b"0", b"\n"])
         )
     sound_or_refused(tmp_path, "skypilot", bytes(raw))
+
+
+def test_what_an_import_writes_is_a_price_file(tmp_path: Path) -> None:
+    """Rows for what the tables lack are counted as unused, so a whole feed can be handed to --prices."""
+    content = {
+        "gpt-5": chat(1e-06, 8e-06, litellm_provider="openai"),
+        "nobody-knows-1": chat(1e-06, 8e-06, litellm_provider="openai"),
+    }
+    found = imported(tmp_path, "litellm", content, as_of=tables.SNAPSHOT)
+    price_feeds.write(found, tmp_path / "ours.csv")
+    checked = tables.check_prices(tmp_path / "ours.csv")
+    assert len(checked.prices.rows) == len(checked.unused) == 2
+    assert tables.read_prices(tmp_path / "ours.csv") == checked.prices
+
+
+def test_the_shipped_example_is_a_feed_with_errors_and_gives_a_price_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    feed, out = tables.DATA / "examples" / "litellm-2026-07-20.json", tmp_path / "ours.csv"
+    assert cli.main(["prices", "import", "litellm", str(feed), "--out", str(out), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {"scale", "alias", "not-text"} <= {line["kind"] for line in told["refused"]}
+    checked = tables.check_prices(out)
+    assert len(checked.prices.rows) + len(checked.unused) == len(told["rows"])
+    assert (len(checked.prices.rows) > 10, checked.refused) == (True, ())

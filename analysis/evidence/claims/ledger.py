@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from typing import Any
 
 import pandas as pd
 
-from analysis.evidence.claims.registry import REGISTRY, Context
+from analysis.evidence.claims.registry import REGISTRY, Claim, Computed, Context, MarketFact
 from analysis.evidence.claims.verdict import Verdict, evaluate
+from analysis.evidence.scenarios import sample
 from analysis.inputs import InputError
 from analysis.reference.own_prices import BOOK, OwnPrices
 from analysis.reference.tables import nearest
+
+#: Enough samples to meet every branch of a test.
+_FEW_SAMPLES = 64
 
 
 def verdicts(
@@ -60,6 +64,48 @@ def verdicts(
     return found
 
 
+@dataclass(frozen=True)
+class _Watched(Context):
+    """A context that notes whether anybody asks it for prices."""
+
+    asked: list[str] = field(default_factory=list, compare=False)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "prices":
+            object.__getattribute__(self, "asked").append(name)
+        return object.__getattribute__(self, name)
+
+
+def priced(*, as_of: date) -> list[str]:
+    """List the claims that ask for prices, so that own prices can change their verdict; a few samples tell.
+
+    Parameters
+    ----------
+    as_of : date
+        The day of the data.
+
+    Returns
+    -------
+    list of str
+        Their ids, in order.
+
+    Examples
+    --------
+    >>> [claim for claim in priced(as_of=date(2026, 7, 20)) if claim in ("C36", "C40", "C44")]
+    ['C40', 'C44']
+    """
+    return [claim_id for claim_id in sorted(REGISTRY) if _asks_for_prices(REGISTRY[claim_id], as_of)]
+
+
+def _asks_for_prices(claim: Claim, as_of: date) -> bool:
+    watched = _Watched(as_of, BOOK)
+    if isinstance(claim, Computed):
+        claim.outcome(sample(claim.space(watched), count=_FEW_SAMPLES), watched)
+    elif isinstance(claim, MarketFact):
+        claim.test(watched)
+    return bool(watched.asked)
+
+
 def changes(found: Iterable[Verdict]) -> pd.DataFrame:
     """List the verdicts that own prices change, with the boundary that explains each.
 
@@ -76,6 +122,8 @@ def changes(found: Iterable[Verdict]) -> pd.DataFrame:
     """
     rows = []
     for verdict in found:
+        if not _asks_for_prices(verdict.claim, verdict.context.as_of):
+            continue
         book = evaluate(verdict.claim, Context(verdict.context.as_of, BOOK))
         if book.verdict != verdict.verdict:
             rows.append(

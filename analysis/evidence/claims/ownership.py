@@ -19,6 +19,9 @@ from analysis.symbolic import cost as symbolic
 from analysis.symbols import API_PRICE, COST, PRICE, RATE, REQ_TPUT, TPUT, USEFUL, UTIL
 from analysis.units import HOURS_PER_YEAR, WORKING_HOURS_PER_YEAR
 
+#: The label of the claim check in the chapter.
+ANCHOR = "claims-own-rent-api"
+
 #: The node of the texts: eight H100.
 ACCELERATOR, COUNT, HARDWARE = "h100-sxm", 8, "hgx-h100"
 #: Keeps a division by a price of zero, whose result is not used, from being one.
@@ -44,7 +47,7 @@ PLACE = Range(
 WAYS = Choice(MODES, "the readers have bought nodes; the text prices a rented one; some are already paid for")
 
 
-@claim("C37", kind="definition", stated_in="article", chapter="own-rent-api")
+@claim("C37", kind="definition", stated_in="article", chapter="own-rent-api", anchor=ANCHOR)
 def pay_per_token() -> Structure:
     """Public APIs price each token the same, whatever else runs at the time, and charge nothing for idle hours."""
     bill = symbolic.api_bill()
@@ -57,7 +60,7 @@ def pay_per_token() -> Structure:
     )
 
 
-@claim("C64", kind="definition", stated_in="summary", chapter="own-rent-api", sources=())
+@claim("C64", kind="definition", stated_in="summary", chapter="own-rent-api", anchor=ANCHOR, sources=())
 def useful_tokens_per_dollar() -> Structure:
     """The right measure is useful tokens per dollar."""
     per_dollar = 1 / symbolic.cost_per_useful_token()
@@ -142,7 +145,9 @@ def _dear_tokens(context: Context) -> Space:
     models = tables.api_models()
     dear = standard[[models[name].model_class in ("frontier", "reasoning") for name in standard["model"]]]
     by_kind = dear.set_index(["seller", "model", "token_kind"])["value"].unstack()
-    ratio = (by_kind["input"] / by_kind["output"]).dropna()
+    # where output is free too there is no ratio, and any will do
+    sold = by_kind[by_kind["output"] > 0]
+    ratio = (sold["input"] / sold["output"]).dropna() if len(sold) else pd.Series([1.0])
     return {
         "ownership": WAYS,
         "place": PLACE,
@@ -182,6 +187,7 @@ def owned_over_api(point: Point, context: Context) -> NDArray[np.float64]:
     stated_in="article",
     quantifier="always",
     chapter="own-rent-api",
+    anchor=ANCHOR,
     space=_dear_tokens,
     counterfactual=Counterfactual(
         "the API asks half a dollar, as commodity APIs do",
@@ -219,7 +225,7 @@ def _diffusion_against_any(context: Context) -> Space:
             0.05, 1, "from one busy hour in twenty to all of them", scale="uniform", floor=0.01, ceiling=1
         ),
         "api_usd_per_mtok": between(
-            min(cheapest[cheapest > 0].min(), 15.0),
+            min([*cheapest[cheapest > 0], 15.0]),
             15.0,
             "from the cheapest commodity output on that day to the text's dear end",
         ),
@@ -232,6 +238,7 @@ def _diffusion_against_any(context: Context) -> Space:
     stated_in="addition",
     quantifier="always",
     chapter="own-rent-api",
+    anchor=ANCHOR,
     space=_diffusion_against_any,
     counterfactual=Counterfactual(
         "the node is bought and always busy, and the API asks the text's 15 dollars",
@@ -287,6 +294,7 @@ def _node_and_engineer(context: Context) -> Space:
     stated_in="summary",
     quantifier="always",
     chapter="own-rent-api",
+    anchor=ANCHOR,
     space=_node_and_engineer,
     counterfactual=Counterfactual(
         "the engineer's year is spread over every hour of the clock, as the node's is",
@@ -306,7 +314,14 @@ def node_dearer_than_engineer(point: Point, context: Context) -> Outcome:
     return Outcome(ratio > 1, value=ratio)
 
 
-@claim("C45", kind="market fact", stated_in="article", quantifier="can", chapter="own-rent-api")
+@claim(
+    "C45",
+    kind="market fact",
+    stated_in="article",
+    quantifier="can",
+    chapter="own-rent-api",
+    anchor=ANCHOR,
+)
 def rules_can_forbid(context: Context) -> Evidence:
     """Rules on where data may go can forbid APIs outside altogether."""
     rows = tables.table("rules", as_of=context.as_of).rows
@@ -317,7 +332,14 @@ def rules_can_forbid(context: Context) -> Evidence:
     )
 
 
-@claim("C46", kind="market fact", stated_in="article", quantifier="typically", chapter="own-rent-api")
+@claim(
+    "C46",
+    kind="market fact",
+    stated_in="article",
+    quantifier="typically",
+    chapter="own-rent-api",
+    anchor=ANCHOR,
+)
 def most_are_bound(context: Context) -> Evidence:
     """Most regulated enterprises may not use APIs outside."""
     return Evidence(
@@ -329,7 +351,15 @@ def most_are_bound(context: Context) -> Evidence:
     )
 
 
-@claim("C70", kind="market fact", stated_in="addition", quantifier="typically", chapter="own-rent-api", sources=())
+@claim(
+    "C70",
+    kind="market fact",
+    stated_in="addition",
+    quantifier="typically",
+    chapter="own-rent-api",
+    anchor=ANCHOR,
+    sources=(),
+)
 def diffusion_is_closed(context: Context) -> Evidence:
     """Diffusion where data must stay needs open weights or a licence: the diffusion models on sale are closed."""
     sold = tables.output_prices(as_of=context.as_of, prices=context.prices, classes=["diffusion"])
