@@ -197,6 +197,8 @@ PROMPT_TIME = entry(
     "prompt_time", latex="p", unit=second, means="what the passes that read one prompt take longer than others"
 )
 ANSWER_PASSES = entry("answer_passes", latex="P", unit=ONE, means="passes that one answer takes")
+BASE_TIME = entry("base_time", latex="t_0", unit=second, means="time of a pass whatever the number of its sequences")
+SEQUENCE_TIME = entry("sequence_time", latex=r"\beta", unit=second, means="time that each sequence adds to a pass")
 
 UNITS = {e.symbol: e.unit for e in TABLE.values()}
 

@@ -713,3 +713,485 @@ def share_answered(waits: pd.DataFrame, *, budget_s: float) -> Any:
         budget.encode(y=alt.value(8), text="budget:N"), align="left", dx=5, fontWeight=600, color=theme.INK.colour
     )
     return alt.layer(rule, steps, points).properties(width="container", height=theme.HEIGHT)
+
+
+#: Ticks of ratios, tokens and times, in steps that people use.
+PLAIN_TICKS = [round(digit * 10.0**power, 9) for power in range(-3, 7) for digit in (1, 2, 5)]
+#: Powers of two, as batches are chosen.
+BATCH_TICKS = [2.0**power for power in range(13)]
+#: What the constants of the model saw, and what they did not: a shape each.
+SET_SHAPES = {"judged only": "circle", "fitted": "square"}
+
+
+def cells(
+    frame: pd.DataFrame, value: str, *, bounds: list[float], classes: list[str], outside: str | None = None
+) -> pd.DataFrame:
+    """Write the cells of `grid_map`: two digits of a number, and its class.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        With the column ``value``, and with ``outside`` also ``fits`` (bool).
+    value : str
+        Column with the number.
+    bounds : list of float
+        Where one class ends and the next begins.
+    classes : list of str
+        One more than bounds.
+    outside : str, optional
+        The class of what does not fit.
+
+    Returns
+    -------
+    DataFrame
+        The frame with ``text`` and ``class``.
+
+    Examples
+    --------
+    >>> cells(pd.DataFrame({"a": [7.86, 45.2]}), "a", bounds=[10], classes=["low", "high"])["text"].tolist()
+    ['7.9', '45']
+    """
+    numbers = frame[value]
+    names = pd.cut(numbers, [-float("inf"), *bounds, float("inf")], labels=classes, right=False).astype(str)
+    text = numbers.map(_two_digits)
+    if outside is not None:
+        names, text = names.where(frame["fits"], outside), text.where(frame["fits"], "–")
+    return frame.assign(text=text, **{"class": names})
+
+
+def _two_digits(number: float) -> str:
+    """Write a number in the room of a cell."""
+    if number < 0.1:
+        return f"{number:.1g}"
+    places = 0 if number >= 9.95 else 1 if number >= 0.995 else 2
+    return f"{number:.{places}f}"
+
+
+def grid_map(
+    shaded: pd.DataFrame, *, x: str, y: str, x_title: str, y_title: str, classes: list[str], outside: str | None = None
+) -> Any:
+    """Draw a map of one number over two inputs: the number in each cell, its class as the shade.
+
+    Parameters
+    ----------
+    shaded : DataFrame
+        Columns ``x`` and ``y`` (names below), ``text`` (what the cell says) and ``class``, one of ``classes`` or
+        ``outside``. Rows of the map in the order of the frame.
+    x, y : str
+        Columns with the inputs.
+    x_title, y_title : str
+    classes : list of str
+        Up to three, the least first.
+    outside : str, optional
+        The class of cells that cannot be; they stay empty.
+
+    Returns
+    -------
+    altair chart
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"a": [1, 2], "b": [8, 8], "text": ["3", "9"], "class": ["low", "high"]})
+    >>> chart = grid_map(frame, x="a", y="b", x_title="A", y_title="B", classes=["low", "high"]).to_dict()
+    >>> chart["layer"][0]["encoding"]["color"]["scale"]["domain"]
+    ['low', 'high']
+    """
+    empty = [outside] if outside in set(shaded["class"]) else []
+    names = [*classes, *empty]
+    shades = [mark.colour for mark in theme.STEPS[: len(classes)]] + [theme.PAPER.colour for _ in empty]
+    base = alt.Chart(shaded).encode(
+        x=alt.X(f"{x}:O", title=x_title, axis=alt.Axis(labelAngle=0, format=",.0f", ticks=False, domain=False)),
+        y=alt.Y(f"{y}:O", title=y_title, sort="descending", axis=alt.Axis(format=",.0f", ticks=False, domain=False)),
+    )
+    squares = base.mark_rect(stroke=theme.GRID.colour, strokeWidth=1).encode(
+        color=alt.Color(
+            "class:N",
+            title=None,
+            scale=alt.Scale(domain=names, range=shades),
+            legend=alt.Legend(symbolType="square", symbolStrokeColor=theme.SOFT.colour, symbolStrokeWidth=1),
+        ),
+        tooltip=[
+            alt.Tooltip(f"{y}:Q", title=y_title, format=",.0f"),
+            alt.Tooltip(f"{x}:Q", title=x_title, format=",.0f"),
+            alt.Tooltip("text:N", title="Value"),
+            alt.Tooltip("class:N", title="Class"),
+        ],
+    )
+    texts = base.mark_text(color=theme.INK.colour, fontSize=12).encode(text="text:N")
+    return alt.layer(squares, texts).properties(width="container", height=30 * shaded[y].nunique())
+
+
+def named_lines(
+    lines: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    x_title: str,
+    y_title: str,
+    x_ticks: list[float],
+    marks: list[theme.Mark],
+    y_log: bool = True,
+    y_format: str = "~g",
+    rule: tuple[str, float] | None = None,
+    names_at: str = "end",
+    width_of_names: int = 90,
+    points: pd.DataFrame | None = None,
+) -> Any:
+    """Draw one line for each name, the name written at its end; measured points on request.
+
+    Parameters
+    ----------
+    lines : DataFrame
+        Columns ``x``, ``y`` (names below) and ``name``.
+    x, y : str
+        Columns.
+    x_title, y_title : str
+        With units.
+    x_ticks : list of float
+        Ticks of the log axis.
+    marks : list of Mark
+        How each name is drawn, in the order in which they first occur; only colour and dash.
+    y_log : bool
+        False for a share, which starts at zero.
+    y_format : str
+        Format of the vertical ticks and values.
+    rule : (str, float), optional
+        Words and height of a level to compare with.
+    names_at : {"end", "start"}
+    width_of_names : int
+        Room that the names take beside the lines. [pixel]
+    points : DataFrame, optional
+        Measured: the columns of ``lines``, ``set`` (a key of `SET_SHAPES`) and ``source``.
+
+    Returns
+    -------
+    altair chart
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"batch": [1, 2], "gain": [1.0, 1.9], "name": "a"})
+    >>> axes = {"x": "batch", "y": "gain", "x_title": "Batch", "y_title": "Gain", "x_ticks": [1, 2]}
+    >>> named_lines(frame, **axes, marks=[theme.AUTOREGRESSIVE]).to_dict()["layer"][0]["mark"]["type"]
+    'line'
+    """
+    lines = lines.reset_index(drop=True)
+    names = list(dict.fromkeys(lines["name"]))
+    left, right = float(lines[x].min()), float(lines[x].max())
+    across = alt.X(
+        f"{x}:Q",
+        title=x_title,
+        scale=alt.Scale(type="log", nice=False, domain=[left, right], range=_beside(names_at, width_of_names)),
+        axis=alt.Axis(values=[tick for tick in x_ticks if left <= tick <= right], format=",.0f"),
+    )
+    scale = alt.Scale(type="log", nice=False, padding=12) if y_log else alt.Scale(zero=True, nice=True)
+    up = alt.Y(
+        f"{y}:Q",
+        title=y_title,
+        scale=scale,
+        axis=alt.Axis(values=PLAIN_TICKS, format=y_format) if y_log else alt.Axis(format=y_format, tickCount=6),
+    )
+    hue = alt.Color("name:N", scale=alt.Scale(domain=names, range=[mark.colour for mark in marks]), legend=None)
+    base = alt.Chart(lines)
+    tooltip = [
+        alt.Tooltip("name:N", title="Line"),
+        alt.Tooltip(f"{x}:Q", title=x_title, format=",.4~g"),
+        alt.Tooltip(f"{y}:Q", title=y_title, format=y_format if "%" in y_format else ",.3~g"),
+    ]
+    drawn = base.mark_line().encode(
+        x=across,
+        y=up,
+        color=hue,
+        strokeDash=alt.StrokeDash(
+            "name:N", scale=alt.Scale(domain=names, range=[list(mark.dash) or [1, 0] for mark in marks]), legend=None
+        ),
+        tooltip=tooltip,
+    )
+    layers: list[Any] = [drawn]
+    if rule is not None:
+        level = alt.Chart(pd.DataFrame([{y: rule[1], "word": rule[0]}]))
+        layers.append(level.mark_rule(color=theme.API.colour).encode(y=up))
+        layers.append(
+            label(level.encode(x=alt.value(4), y=up, text="word:N"), align="left", dy=-8, color=theme.SOFT.colour)
+        )
+    if points is not None:
+        layers.append(_measured(points, across, up, hue, tooltip))
+    ends = lines.loc[lines.groupby("name", sort=False)[x].agg("idxmax" if names_at == "end" else "idxmin")]
+    layers.append(
+        label(
+            alt.Chart(ends).encode(x=across, y=up, text="name:N", color=hue),
+            align="left" if names_at == "end" else "right",
+            dx=7 if names_at == "end" else -7,
+            fontWeight=600,
+        )
+    )
+    return alt.layer(*layers).properties(width="container", height=theme.HEIGHT)
+
+
+def _beside(names_at: str, room: int) -> list[Any]:
+    """Leave room for the names beside the lines."""
+    if names_at == "end":
+        return [0, {"expr": f"width - {room}"}]
+    return [room, {"expr": "width"}]
+
+
+def _measured(points: pd.DataFrame, across: Any, up: Any, hue: Any, tooltip: list[Any]) -> Any:
+    shapes = [name for name in SET_SHAPES if name in set(points["set"])]
+    return (
+        alt.Chart(points)
+        .mark_point(size=60, opacity=1, strokeWidth=1, stroke=theme.PAPER.colour)
+        .encode(
+            x=across,
+            y=up,
+            color=hue,
+            shape=alt.Shape(
+                "set:N",
+                title="Measured",
+                scale=alt.Scale(domain=shapes, range=[SET_SHAPES[name] for name in shapes]),
+                legend=alt.Legend(symbolFillColor=theme.INK.colour, symbolStrokeColor=theme.INK.colour),
+            ),
+            tooltip=[*tooltip, alt.Tooltip("set:N", title="Set"), alt.Tooltip("source:N", title="Source")],
+        )
+    )
+
+
+def ratios(rows: pd.DataFrame, *, title: str, low: float, high: float, word: str) -> Any:
+    """Draw measured ratios as marks and predicted ones as strokes, one row each, with the band that a text states.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Columns ``name``, ``measured``, ``predicted`` (may be absent), ``set`` (a key of `SET_SHAPES`, or other words
+        where nothing is predicted), ``source``. In the order in which they are to stand.
+    title : str
+        Of the axis.
+    low, high : float
+        The band.
+    word : str
+        What the band is called.
+
+    Returns
+    -------
+    altair chart
+
+    Examples
+    --------
+    >>> row = {"name": "a", "measured": 12.0, "predicted": 13.0, "set": "fitted", "source": "s"}
+    >>> chart = ratios(pd.DataFrame([row]), title="Ratio", low=10, high=30, word="article").to_dict()
+    >>> chart["layer"][0]["mark"]["type"]
+    'rect'
+    """
+    most = float(rows[["measured", "predicted"]].max().max())
+    x = alt.X(
+        "measured:Q",
+        title=title,
+        scale=alt.Scale(type="log", nice=False, domain=[1, 1.15 * most]),
+        axis=alt.Axis(values=PLAIN_TICKS, format="~g"),
+    )
+    y = alt.Y(
+        "name:N",
+        title=None,
+        sort=list(rows["name"]),
+        axis=alt.Axis(labelLimit=185, labelOverlap=False, ticks=False, domain=False, grid=True),
+    )
+    shapes = {name: SET_SHAPES.get(name, "diamond") for name in dict.fromkeys(rows["set"])}
+    band = alt.Chart(pd.DataFrame([{"measured": low, "until": high, "word": word}]))
+    tooltip = [
+        alt.Tooltip("name:N", title="Run"),
+        alt.Tooltip("measured:Q", title="Measured", format=",.1f"),
+        alt.Tooltip("predicted:Q", title="Predicted", format=",.1f"),
+        alt.Tooltip("set:N", title="Set"),
+        alt.Tooltip("source:N", title="Source"),
+    ]
+    base = alt.Chart(rows).encode(y=y, tooltip=tooltip)
+    return alt.layer(
+        band.mark_rect(color=theme.BANDS["overhead"].colour).encode(x=x, x2="until:Q"),
+        band.mark_text(align="left", baseline="bottom", dx=4, dy=-3, color=theme.SOFT.colour).encode(
+            x=x, y=alt.value(0), text="word:N"
+        ),
+        base.mark_tick(color=theme.INK.colour, thickness=2.5, size=15).encode(x=alt.X("predicted:Q", title=title)),
+        base.mark_point(color=theme.OWNED.colour, size=70, opacity=1).encode(
+            x=x,
+            shape=alt.Shape(
+                "set:N",
+                title=None,
+                scale=alt.Scale(domain=list(shapes), range=list(shapes.values())),
+                legend=alt.Legend(
+                    symbolFillColor=theme.OWNED.colour,
+                    symbolStrokeColor=theme.OWNED.colour,
+                    columns=1,
+                ),
+            ),
+        ),
+    ).properties(width="container", height=20 * len(rows))
+
+
+def trade(curve: pd.DataFrame, points: pd.DataFrame) -> Any:
+    """Draw what a batch trades: speed of each stream against tokens of all, batches written beside the line.
+
+    Parameters
+    ----------
+    curve : DataFrame
+        Predicted: ``stream_tok_per_s``, ``node_tok_per_s`` [token/s], ``batch`` [1], ``name``, by batch.
+    points : DataFrame
+        Measured: the same, ``set`` (a key of `SET_SHAPES`) and ``source``.
+
+    Returns
+    -------
+    altair chart
+
+    Examples
+    --------
+    >>> line = {"stream_tok_per_s": [50.0, 40.0], "node_tok_per_s": [50.0, 80.0], "batch": [1, 2], "name": "a"}
+    >>> frame = pd.DataFrame(line)
+    >>> trade(frame, frame.assign(set="fitted", source="s")).to_dict()["layer"][0]["mark"]["type"]
+    'line'
+    """
+    names = list(dict.fromkeys(curve["name"]))
+    x = alt.X(
+        "stream_tok_per_s:Q",
+        title="Speed of one stream (token/s)",
+        scale=alt.Scale(zero=True, nice=True),
+        axis=alt.Axis(tickCount=6),
+    )
+    y = alt.Y(
+        "node_tok_per_s:Q",
+        title="All streams together (token/s)",
+        # room above the largest batch for the name
+        scale=alt.Scale(type="log", nice=False, padding=34),
+        axis=alt.Axis(values=PLAIN_TICKS, format=",.0f"),
+    )
+    hue = alt.Color(
+        "name:N", scale=alt.Scale(domain=names, range=[theme.OWNED.colour, theme.INK.colour][: len(names)]), legend=None
+    )
+    dash = alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=[[1, 0], [6, 3]][: len(names)]), legend=None)
+    tooltip = [
+        alt.Tooltip("name:N", title="Work"),
+        alt.Tooltip("batch:Q", title="Batch", format=",.0f"),
+        alt.Tooltip("stream_tok_per_s:Q", title="Stream (token/s)", format=",.0f"),
+        alt.Tooltip("node_tok_per_s:Q", title="All (token/s)", format=",.0f"),
+    ]
+    lines = alt.Chart(curve).mark_line().encode(x=x, y=y, color=hue, strokeDash=dash, order="batch:Q", tooltip=tooltip)
+    biggest = curve.loc[curve.groupby("name", sort=False)["batch"].idxmax()]
+    batches = points.assign(text=points["batch"].map("{:.0f}".format))
+    return alt.layer(
+        lines,
+        _measured(points, x, y, hue, tooltip),
+        label(alt.Chart(batches).encode(x=x, y=y, text="text:N", color=hue), align="left", dx=8, dy=-5),
+        label(alt.Chart(biggest).encode(x=x, y=y, text="name:N", color=hue), align="center", dy=-26, fontWeight=600),
+    ).properties(width="container", height=theme.HEIGHT)
+
+
+def parts(bars: pd.DataFrame, *, name_title: str, x_title: str) -> Any:
+    """Draw bars made of parts, each part's size written on it where there is room.
+
+    Parameters
+    ----------
+    bars : DataFrame
+        Columns ``name``, ``part`` (a key of the theme's PARTS), ``size``, ``text`` (may be empty). Bars in the
+        order of the frame, parts in the order of the theme.
+    name_title, x_title : str
+
+    Returns
+    -------
+    altair chart
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"name": ["a"], "part": ["reading"], "size": [3.0], "text": ["3"]})
+    >>> parts(frame, name_title="GPUs", x_title="ms").to_dict()["layer"][0]["mark"]["type"]
+    'bar'
+    """
+    order = list(theme.WORK)
+    ranked = bars.assign(rank=bars["part"].map(order.index)).sort_values("rank", kind="stable")
+    ends = ranked.groupby("name", sort=False)["size"].cumsum()
+    ranked = ranked.assign(start=ends - ranked["size"], end=ends, middle=ends - ranked["size"] / 2)
+    y = alt.Y("name:N", title=name_title, sort=list(dict.fromkeys(bars["name"])), axis=alt.Axis(ticks=False))
+    base = alt.Chart(ranked)
+    return alt.layer(
+        base.mark_bar(stroke=theme.PAPER.colour, strokeWidth=1).encode(
+            x=alt.X("start:Q", title=x_title, axis=alt.Axis(tickCount=6)),
+            x2="end:Q",
+            y=y,
+            color=alt.Color(
+                "part:N",
+                title=None,
+                scale=alt.Scale(domain=order, range=[mark.colour for mark in theme.WORK.values()]),
+                legend=alt.Legend(symbolType="square", symbolStrokeWidth=0, columns=2),
+            ),
+            tooltip=[
+                alt.Tooltip("name:N", title=name_title),
+                alt.Tooltip("part:N", title="Part"),
+                alt.Tooltip("size:Q", title=x_title, format=",.3~g"),
+            ],
+        ),
+        base.mark_text(color=theme.INK.colour).encode(x="middle:Q", y=y, text="text:N"),
+    ).properties(width="container", height=34 * bars["name"].nunique())
+
+
+def agreement(points: pd.DataFrame, *, unit: str, within: float) -> Any:
+    """Draw predicted against measured numbers, the line on which they agree, and a band around it.
+
+    Parameters
+    ----------
+    points : DataFrame
+        Columns ``measured``, ``predicted``, ``name``, ``set`` (a key of `SET_SHAPES`), ``source``, ``group`` (words
+        by which two or three kinds are told apart by colour).
+    unit : str
+        Of both.
+    within : float
+        Half-width of the band. [1]
+
+    Returns
+    -------
+    altair chart
+        Log-log.
+
+    Examples
+    --------
+    >>> row = {"measured": 10.0, "predicted": 11.0, "name": "a", "set": "fitted", "source": "s", "group": "g"}
+    >>> agreement(pd.DataFrame([row]), unit="ms", within=0.25).to_dict()["layer"][0]["mark"]["type"]
+    'area'
+    """
+    both = points[["measured", "predicted"]]
+    low, high = float(both.min().min()) / 1.3, float(both.max().max()) * 1.3
+    ends = pd.DataFrame({"measured": [low, high]})
+    ends = ends.assign(least=ends["measured"] * (1 - within), most=ends["measured"] * (1 + within))
+    axis = alt.Axis(values=[tick for tick in PLAIN_TICKS if low <= tick <= high], format=",~g")
+    scale = alt.Scale(type="log", nice=False, domain=[low, high])
+    x = alt.X("measured:Q", title=f"Measured ({unit})", scale=scale, axis=axis)
+    up: dict[str, Any] = {"title": f"Predicted ({unit})", "scale": scale, "axis": axis}
+    groups = list(dict.fromkeys(points["group"]))
+    hues = [theme.OWNED.colour, theme.INK.colour, theme.API.colour][: len(groups)]
+    shapes = [name for name in SET_SHAPES if name in set(points["set"])]
+    dots = (
+        alt.Chart(points)
+        .mark_point(size=70, opacity=1)
+        .encode(
+            x=x,
+            y=alt.Y("predicted:Q", **up),
+            color=alt.Color(
+                "group:N", title=None, scale=alt.Scale(domain=groups, range=hues), legend=alt.Legend(columns=1)
+            ),
+            shape=alt.Shape(
+                "set:N",
+                title=None,
+                scale=alt.Scale(domain=shapes, range=[SET_SHAPES[name] for name in shapes]),
+                legend=alt.Legend(symbolFillColor=theme.INK.colour, symbolStrokeColor=theme.INK.colour, columns=1),
+            ),
+            tooltip=[
+                alt.Tooltip("name:N", title="Run"),
+                alt.Tooltip("measured:Q", title=f"Measured ({unit})", format=",.3~g"),
+                alt.Tooltip("predicted:Q", title=f"Predicted ({unit})", format=",.3~g"),
+                alt.Tooltip("set:N", title="Set"),
+                alt.Tooltip("source:N", title="Source"),
+            ],
+        )
+    )
+    base = alt.Chart(ends)
+    return alt.layer(
+        base.mark_area(color=theme.BANDS["overhead"].colour, clip=True).encode(
+            x=x, y=alt.Y("least:Q", **up), y2="most:Q"
+        ),
+        base.mark_line(color=theme.SOFT.colour, strokeWidth=1.5).encode(x=x, y=alt.Y("measured:Q", **up)),
+        dots,
+    ).properties(width="container", height=theme.HEIGHT)

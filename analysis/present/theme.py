@@ -60,7 +60,17 @@ PARTS = {
     "activations": Mark("#e4e6e9", "#9aa0a8"),
 }
 
-MARKS = (INK, PAPER, GRID, SOFT, *DECODERS.values(), API, *BANDS.values(), *PARTS.values())
+#: Classes of a number in a map, the least first: cells carry the number too, and text on them is ink.
+STEPS = (Mark("#edf4fa", "#17222d"), Mark("#b9d7ec", "#254058"), Mark("#7db3da", "#35648a"))
+#: What a bar is made of; its length is written on it, in ink.
+WORK = {
+    "computing": Mark("#f3c19d", "#7d4a24"),
+    "reading": Mark("#a9cdea", "#2c5878"),
+    "communication": Mark("#c9c9c9", "#5a5a5a"),
+    "other": Mark("#e6e6e6", "#303030"),
+}
+
+MARKS = (INK, PAPER, GRID, SOFT, *DECODERS.values(), API, *BANDS.values(), *PARTS.values(), *STEPS, *WORK.values())
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 #: Size of a chart in a notebook; on the site it is as wide as the column.
 WIDTH, HEIGHT = 600, 320

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -29,8 +30,9 @@ from analysis.reference.specs import (
     LayerGroup,
     Mlp,
     Precision,
+    Replica,
 )
-from analysis.reference.tables import DATA, nearest
+from analysis.reference.tables import DATA, accelerator, nearest
 
 SHIPPED = DATA / "architectures"
 
@@ -1054,3 +1056,38 @@ def named(model: str) -> ModelConfig:
     32
     """
     return read(model) if model.endswith(".json") or "/" in model or "\\" in model else shipped(model)
+
+
+def replica(model: str, part: str, *, as_of: date, gpus: int = 1, weights: str | None = None) -> Replica:
+    """Put a shipped model on GPUs of the tables.
+
+    Parameters
+    ----------
+    model, part : str
+        Names of a shipped architecture and of an accelerator.
+    as_of : date
+        The day of the data sheet.
+    gpus : int
+        GPUs that share each layer. [1]
+    weights : str, optional
+        Format of the weights, else the release's.
+
+    Returns
+    -------
+    Replica
+
+    Raises
+    ------
+    InputError
+        If a name or format is unknown.
+
+    Examples
+    --------
+    >>> from analysis.reference.tables import SNAPSHOT
+    >>> two = replica("llama-3.1-70b", "h100-sxm", as_of=SNAPSHOT, gpus=2, weights="fp8")
+    >>> two.precision.byte_per_weight, two.gpus
+    (1.0, 2)
+    """
+    config = shipped(model)
+    precision = config.precision.with_formats(weights=weights)
+    return Replica(config.architecture, precision, accelerator(part, as_of=as_of), gpus)

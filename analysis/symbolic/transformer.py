@@ -6,7 +6,7 @@ Written for equal layers with one kind of attention: the cases that the page der
 
 from __future__ import annotations
 
-from sympy import Expr, Min, Piecewise, Symbol, factor, solve, summation
+from sympy import Expr, Min, Piecewise, Symbol, factor, fraction, solve, summation
 
 from analysis.symbols import (
     ATTENTION_FLOP,
@@ -151,7 +151,8 @@ def context_limit() -> Expr:
     """
     work = FLOP_PER_WEIGHT * N_MATMUL + ATTENTION_FLOP * CONTEXT
     (limit,) = solve(work - RIDGE * KAPPA * CONTEXT, CONTEXT)
-    return limit
+    above, below = fraction(limit)
+    return -above / -below
 
 
 def folk_context_limit() -> Expr:

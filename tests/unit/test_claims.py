@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.evidence.claims import registry
+from analysis.evidence.claims import ledger, registry
 from analysis.evidence.claims.registry import Context, Counterfactual, Evidence, Outcome, Stated, Structure, claim
 from analysis.evidence.claims.verdict import by_choice, evaluate, flipped, limits, verdict_of_share
 from analysis.evidence.scenarios import Choice, Range, fixed
+from analysis.reference.tables import SNAPSHOT
 
 TODAY = Context(date(2026, 7, 20))
 UNIT = Range(1, 3, "an example", scale="uniform")
@@ -218,3 +219,9 @@ def test_malformed_registrations_are_refused():
     register(test)
     with pytest.raises(ValueError, match="not yet registered"):
         register(test)
+
+
+def test_a_chapter_gets_its_own_claims_and_none_where_it_has_none():
+    found = ledger.verdicts(as_of=SNAPSHOT, chapter="roofline")
+    assert {verdict.claim.chapter for verdict in found} == {"roofline"}
+    assert ledger.verdicts(as_of=SNAPSHOT, chapter="no-such-chapter") == []

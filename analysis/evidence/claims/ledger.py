@@ -24,6 +24,7 @@ def verdicts(
     *,
     as_of: date,
     only: str | None = None,
+    chapter: str | None = None,
     prices: OwnPrices | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Verdict]:
@@ -35,6 +36,8 @@ def verdicts(
         The day of the data.
     only : str, optional
         One id.
+    chapter : str, optional
+        Those that this chapter computes; none where it has none.
     prices : OwnPrices, optional
         Own prices; without them those that the environment names.
     progress : callable, optional
@@ -52,6 +55,7 @@ def verdicts(
     if only is not None and only not in REGISTRY:
         raise InputError("only", only, f"a registered claim: {nearest(only, REGISTRY)}")
     ids = sorted(REGISTRY) if only is None else [only]
+    ids = [claim_id for claim_id in ids if chapter in (None, REGISTRY[claim_id].chapter)]
     found = []
     for done, claim_id in enumerate(ids, start=1):
         found.append(evaluate(REGISTRY[claim_id], Context(as_of, prices)))
@@ -184,7 +188,12 @@ def summary(verdicts: Iterable[Verdict]) -> pd.DataFrame:
 
 def _stated_words(verdict: Verdict) -> str:
     stated = verdict.claim.stated
-    return "" if stated is None else f"{stated.low:g} to {stated.high:g} {stated.unit}"
+    return "" if stated is None else f"{stated.low:,g} to {stated.high:,g}{_of(stated.unit)}"
+
+
+def _of(unit: str) -> str:
+    """Write a unit behind a number; a ratio has none."""
+    return "" if unit == "1" else f" {unit}"
 
 
 def _computed_words(verdict: Verdict) -> str:
@@ -193,7 +202,7 @@ def _computed_words(verdict: Verdict) -> str:
     if verdict.computed is not None and verdict.claim.stated is not None:
         band = verdict.computed
         low, high = (f"{float(f'{band[end]:.3g}'):,g}" for end in ("p05", "p95"))
-        words.append(f"{low} to {high} {verdict.claim.stated.unit}")
+        words.append(f"{low} to {high}{_of(verdict.claim.stated.unit)}")
     return ", ".join(words)
 
 

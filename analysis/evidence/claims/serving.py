@@ -25,6 +25,8 @@ from analysis.symbolic import decoding as symbolic
 from analysis.symbols import BYTES_PER_WEIGHT, CONTEXT, KAPPA
 
 BATCHING, PREFILL = "batching", "prefill"
+#: Labels of their claim checks: a label is unique in the book.
+ON_BATCHING, ON_PREFILL = "batching-claims", "prefill-claims"
 #: The node that the article names has eight of these.
 GPU, GPUS = "h100-sxm", 8
 ENGINE = "vllm"
@@ -131,7 +133,7 @@ def _ratio(point: Point) -> Outcome:
 # --- Batching ----------------------------------------------------------------------------------
 
 
-@claim("C10", kind="definition", stated_in="article", chapter=BATCHING)
+@claim("C10", kind="definition", stated_in="article", chapter=BATCHING, anchor=ON_BATCHING)
 def weights_read_once() -> Structure:
     """Batching reads the weights once and advances many requests with that read."""
     per_sequence = symbolic.sequence_slope()
@@ -150,6 +152,7 @@ def weights_read_once() -> Structure:
     stated_in="both",
     quantifier="can",
     chapter=BATCHING,
+    anchor=ON_BATCHING,
     stated=Stated(100, 999, "1", "hundreds: 100 to 999, and more than that is no contradiction"),
     space=lambda context: {
         "model": LARGE_DENSE,
@@ -175,6 +178,7 @@ def hundreds_at_once(point: Point, context: Context) -> Outcome:
     stated_in="article",
     quantifier="can",
     chapter=BATCHING,
+    anchor=ON_BATCHING,
     stated=FROM_10_TO_30,
     space=_swing,
     counterfactual=Counterfactual(
@@ -195,6 +199,7 @@ def swing_between_batches(point: Point, context: Context) -> Outcome:
     stated_in="summary",
     quantifier="typically",
     chapter=BATCHING,
+    anchor=ON_BATCHING,
     stated=FROM_10_TO_30,
     space=_hundreds,
     counterfactual=Counterfactual(
@@ -215,6 +220,7 @@ def swing_of_hundreds(point: Point, context: Context) -> Outcome:
     stated_in="article",
     quantifier="typically",
     chapter=BATCHING,
+    anchor=ON_BATCHING,
     space=lambda context: {
         "model": LARGE_DENSE,
         "weights": WIDTHS,
@@ -249,6 +255,7 @@ STANDARD_NODE = Stated(2000, 9999, "token/s", "several thousand output tokens pe
     stated_in="article",
     quantifier="typically",
     chapter=BATCHING,
+    anchor=ON_BATCHING,
     stated=STANDARD_NODE,
     space=lambda context: {
         "model": LARGE_DENSE,
@@ -309,6 +316,7 @@ def _stream(point: Point, of: Callable[[Any, Any, Any], Any]) -> NDArray[np.floa
     stated_in="article",
     quantifier="typically",
     chapter=BATCHING,
+    anchor=ON_BATCHING,
     stated=TENS,
     space=_one_stream,
     counterfactual=SMALL_MODEL,
@@ -332,6 +340,7 @@ def tens_of_tokens_per_second(point: Point, context: Context) -> Outcome:
     stated_in="article",
     quantifier="typically",
     chapter=BATCHING,
+    anchor=ON_BATCHING,
     stated=SECONDS,
     space=_one_stream,
     counterfactual=SMALL_MODEL,
@@ -356,6 +365,7 @@ def several_seconds(point: Point, context: Context) -> Outcome:
     stated_in="both",
     quantifier="typically",
     chapter=BATCHING,
+    anchor=ON_BATCHING,
     space=lambda context: {
         "model": Choice(
             ("gpt-oss-120b", "qwen3-235b-a22b", "deepseek-r1", "mixtral-8x7b"), "open models with routed experts"
@@ -387,6 +397,7 @@ def experts_save_memory_traffic(point: Point, context: Context) -> Outcome:
     stated_in="article",
     quantifier="always",
     chapter=PREFILL,
+    anchor=ON_PREFILL,
     space=lambda context: {
         "model": LARGE_DENSE,
         "weights": WIDTHS,
@@ -431,6 +442,7 @@ def prompts_are_compute_bound(point: Point, context: Context) -> Outcome:
     stated_in="article",
     quantifier="typically",
     chapter=PREFILL,
+    anchor=ON_PREFILL,
     space=lambda context: {
         "model": LARGE_DENSE,
         "weights": WIDTHS,

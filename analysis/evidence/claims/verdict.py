@@ -278,7 +278,7 @@ def _decided_by(claim: Computed, boundary: Boundary | None, share: float) -> str
     if boundary is None:
         return "every sample agrees" if share in (0.0, 1.0) else "no single input decides"
     called = claim.inputs.get(boundary.input, boundary.input.replace("_", " "))
-    at = boundary.threshold if isinstance(boundary.threshold, str) else f"{boundary.threshold:.3g}"
+    at = boundary.threshold if isinstance(boundary.threshold, str) else f"{float(f'{boundary.threshold:.3g}'):,g}"
     verb = "" if boundary.true_when.startswith("is") else "is "
     return f"true where {called} {verb}{boundary.true_when} {at}"
 
