@@ -370,7 +370,7 @@ def breakeven(
         text=(
             f"owned {owned:.6f} USD per request at {price['price_usd_per_node_hour']:,.2f} USD an hour ({ownership})\n"
             f"api   {bills[cheapest]:.6f} USD per request ({cheapest} {api}, {tier})\n"
-            f"winner: {result['winner']}; break-even at {even}"
+            f"winner at {utilization:.0%} of the hour: {result['winner']}; break-even at {even}"
             f"{'' if needed is None or needed <= 1 else ': above 1, so the node never wins'}\n{waits}"
         ),
     )
@@ -429,7 +429,7 @@ def check_prices(file: str, as_json: bool) -> None:
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write the measurement as a CSV.")
 @json_option
 def measure_host(out: Path | None, as_json: bool) -> None:
-    """Measure this computer's memory bandwidth, matmul rate and batching curve (some 15 seconds)."""
+    """Measure this computer's memory bandwidth, matmul rate and batching curve (up to a minute)."""
     from tqdm import tqdm
 
     from analysis.evidence import host
@@ -685,8 +685,10 @@ def step(
         ),
         "{stream_tok_per_s:,.1f} tokens/s to each stream, {node_tok_per_s:,.1f} from the node".format(**result),
         "intensity {intensity_flop_per_byte:.3g} FLOP/byte, ridge {ridge_flop_per_byte:.3g}".format(**result),
-        f"memory holds {result['max_batch']} such sequences" + ("" if result["fits"] else ": these do not fit"),
+        f"memory holds {result['max_batch']} such sequences",
     ]
+    if not result["fits"]:
+        lines.insert(0, f"does not fit: memory holds {result['max_batch']} such sequences; the times below are of what-if")
     near = None if ideal else nearest_step(replica, batch=batch)
     if near is not None:
         result["nearest_measured"] = near
@@ -784,7 +786,7 @@ def prefill(
 @click.argument("file")
 @json_option
 def validate(file: str, as_json: bool) -> None:
-    """Compare the model with your own measurements: a CSV with the columns of the shipped table."""
+    """Compare the model with your own measurements: a CSV like data/example_measurements.csv."""
     from analysis.evidence.foreign import read
     from analysis.evidence.validation import by_regime, errors
 

@@ -267,7 +267,7 @@ def test_breakeven_by_hand(capsys):
     idle = answer(capsys, "breakeven", *TYPED, "--utilization", "0.2")
     assert (idle["winner"], idle["owned_usd_per_request"]) == ("api", pytest.approx(0.025))
     assert main(["breakeven", *TYPED]) == 0
-    assert "winner: owned; break-even at 0.3846 of the hour" in capsys.readouterr().out
+    assert "winner at 100% of the hour: owned; break-even at 0.3846 of the hour" in capsys.readouterr().out
 
 
 def test_breakeven_bills_cached_hidden_and_batch_tokens(capsys):
