@@ -30,6 +30,7 @@ notebooks: $(READY)  ## execute and normalise every chapter
 
 calibrate: $(READY)  ## fit the constants on the declared measurements, write data/derived
 	@$(BIN)/python -m analysis.evidence.calibration
+	@$(BIN)/python -m analysis.evidence.accuracy
 	@$(BIN)/python -m analysis.evidence.validation
 
 bench: $(READY)  ## measure the budgets against a named baseline

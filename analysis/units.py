@@ -85,6 +85,7 @@ DATA_UNITS = frozenset(
         "W",
         "token/s",
         "s",
+        "ms",
         "us",
         "year",
         "count",
@@ -106,6 +107,7 @@ BASE_UNITS_PER = {
     "GiB": BYTE_PER_GIB,
     "W": 1,
     "s": 1,
+    "ms": 1e-3,
     "us": 1e-6,
     "count": 1,
 }

@@ -115,7 +115,8 @@ def errors(cases: Sequence[Case], predictor: Predictor = calibrated) -> pd.DataF
     -------
     DataFrame
         One row each: ``id``, ``source``, ``accelerator``, ``model``, ``engine``, ``regime``, ``cohort``, ``set``,
-        ``predicted``, ``measured``, and ``error``, predicted over measured less one, whichever way the number counts.
+        ``predicted``, ``measured``, ``error``, predicted over measured less one, whichever way the number counts, and
+        ``speed_ratio``, which turns times round: above 1 the model is too fast, for a time as for a rate.
     """
     stack = Stack(cases)
     predicted = predictor(stack)
@@ -132,7 +133,10 @@ def errors(cases: Sequence[Case], predictor: Predictor = calibrated) -> pd.DataF
             "measured": stack.measured,
         }
     )
-    return frame.assign(error=frame["predicted"] / frame["measured"] - 1)
+    ratio = frame["predicted"] / frame["measured"]
+    # a case without a count of tokens is a time
+    speed_ratio = np.where([case.tokens is None for case in cases], 1 / ratio, ratio)
+    return frame.assign(error=ratio - 1, speed_ratio=speed_ratio)
 
 
 def by_regime(frame: pd.DataFrame) -> pd.DataFrame:
@@ -146,7 +150,8 @@ def by_regime(frame: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Index regime; ``scored`` rows, ``median_abs_error``, ``bias`` (median error), ``within_25_percent``,
+        Index regime; ``scored`` rows, ``median_abs_error``, ``bias`` (median speed ratio less one: positive where
+        the model is too fast; times and rates would cancel each other otherwise), ``within_25_percent``,
         and ``balanced_error``: the median with each cohort of m rows weighing sqrt(m), as in the fit. [1]
     """
     found = {}
@@ -158,7 +163,7 @@ def by_regime(frame: pd.DataFrame) -> pd.DataFrame:
         found[regime] = {
             "scored": len(rows),
             "median_abs_error": float(rows["error"].abs().median()),
-            "bias": float(rows["error"].median()),
+            "bias": float(rows["speed_ratio"].median()) - 1,
             "within_25_percent": float((rows["error"].abs() <= WITHIN).mean()),
             "balanced_error": _weighted_median(rows["error"].abs().to_numpy(), 1 / np.sqrt(sizes.to_numpy(float))),
         }
@@ -217,8 +222,12 @@ def by_cohort(frame: pd.DataFrame) -> pd.DataFrame:
         ``source``, ``accelerator``, ``regime``, ``model``, ``scored``, ``median_abs_error``, ``bias``, and ``reason``
         where one is known (``KNOWN_GAPS``). [1]
     """
-    groups = frame.groupby(["source", "accelerator", "regime", "model"], sort=False)["error"]
-    table = groups.agg(scored="size", median_abs_error=lambda e: e.abs().median(), bias="median").reset_index()
+    groups = frame.groupby(["source", "accelerator", "regime", "model"], sort=False)
+    table = groups.agg(
+        scored=("error", "size"),
+        median_abs_error=("error", lambda e: e.abs().median()),
+        bias=("speed_ratio", lambda r: r.median() - 1),
+    ).reset_index()
     keys = zip(table["source"], table["accelerator"], table["regime"], strict=True)
     table["reason"] = [KNOWN_GAPS.get(key, "") for key in keys]
     return table.sort_values("median_abs_error", ascending=False, ignore_index=True)

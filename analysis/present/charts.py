@@ -333,6 +333,199 @@ def time_of_batch(curve: pd.DataFrame) -> Any:
     return alt.layer(line, measured, *names).properties(width="container", height=theme.HEIGHT)
 
 
+#: How dense models and those with experts are drawn.
+KINDS = {"dense": theme.AUTOREGRESSIVE, "sparse": theme.SPARSE}
+#: What a tooltip says of a row.
+POINT_WORDS = {
+    "id:N": "Row",
+    "source:N": "Source",
+    "model:N": "Model",
+    "accelerator:N": "GPU",
+    "engine:N": "Engine",
+    "regime:N": "Regime",
+    "set:N": "Set",
+}
+POINT_SPEEDS = {"measured_tok_per_s:Q": "Measured (token/s)", "predicted_tok_per_s:Q": "Predicted (token/s)"}
+
+
+def _predictions(points: pd.DataFrame, *, size: int) -> Any:
+    """Draw predictions: hue and shape for the kind of model, filled where no constant has seen the row."""
+    kinds = alt.Scale(domain=list(KINDS), range=[mark.colour for mark in KINDS.values()])
+    legend = alt.Legend(columns=2, symbolOpacity=1)
+    return (
+        alt.Chart(points)
+        .mark_point(size=size, strokeWidth=1, opacity=0.8)
+        .encode(
+            stroke=alt.Stroke("kind:N", title=None, scale=kinds, legend=legend),
+            fill=alt.Fill("kind:N", title=None, scale=kinds, legend=legend),
+            shape=alt.Shape(
+                "kind:N",
+                title=None,
+                scale=alt.Scale(domain=list(KINDS), range=[mark.shape for mark in KINDS.values()]),
+                legend=legend,
+            ),
+            fillOpacity=alt.condition("datum.set == 'validation'", alt.value(0.6), alt.value(0)),
+            tooltip=[alt.Tooltip(name, title=title) for name, title in POINT_WORDS.items()]
+            + [alt.Tooltip(name, title=title, format=",.3~g") for name, title in POINT_SPEEDS.items()],
+        )
+    )
+
+
+def predicted_and_measured(points: pd.DataFrame, *, within: float) -> Any:
+    """Draw predicted against measured speeds, with the diagonal and a band around it.
+
+    Parameters
+    ----------
+    points : DataFrame
+        Columns ``measured_tok_per_s`` and ``predicted_tok_per_s`` [token/s], ``kind`` (a key of `KINDS`), ``set``
+        (``fit`` or ``validation``) and the words of the tooltip: ``id, source, model, accelerator, engine, regime``.
+    within : float
+        Half the width of the band, as a share of what was measured. [1]
+
+    Returns
+    -------
+    altair chart
+        Log-log; hollow marks are fitted rows.
+
+    Examples
+    --------
+    >>> words = dict.fromkeys(["id", "source", "model", "accelerator", "engine", "regime"], "a")
+    >>> row = words | {"kind": "dense", "set": "fit", "measured_tok_per_s": 10.0, "predicted_tok_per_s": 11.0}
+    >>> predicted_and_measured(pd.DataFrame([row]), within=0.25).to_dict()["layer"][0]["mark"]["type"]
+    'area'
+    """
+    both = points[["measured_tok_per_s", "predicted_tok_per_s"]]
+    low, high = float(both.min().min()) / 1.3, float(both.max().max()) * 1.3
+    ends = pd.DataFrame({"measured_tok_per_s": [low, high]})
+    ends = ends.assign(
+        below=(1 - within) * ends["measured_tok_per_s"],
+        above=(1 + within) * ends["measured_tok_per_s"],
+        equal=ends["measured_tok_per_s"],
+    )
+    scale = alt.Scale(type="log", nice=False, domain=[low, high])
+    ticks = alt.Axis(values=[decade for decade in DECADES if low <= decade <= high], format=",")
+    x = alt.X("measured_tok_per_s:Q", title="Measured (token/s)", scale=scale, axis=ticks)
+    base = alt.Chart(ends)
+    return alt.layer(
+        base.mark_area(color=theme.BANDS["overhead"].colour, clip=True).encode(
+            x=x,
+            y=alt.Y("below:Q", title="Predicted (token/s)", scale=scale, axis=ticks, stack=None),
+            y2="above:Q",
+        ),
+        base.mark_line(color=theme.SOFT.colour, strokeWidth=1).encode(x=x, y=alt.Y("equal:Q", scale=scale, axis=ticks)),
+        _predictions(points, size=35).encode(x=x, y=alt.Y("predicted_tok_per_s:Q", scale=scale, axis=ticks)),
+    ).properties(width="container", height=1.2 * theme.HEIGHT)
+
+
+def misses(points: pd.DataFrame, medians: pd.DataFrame, *, within: float) -> Any:
+    """Draw the ratio of predicted to measured speed, a strip for each regime, with a band and medians.
+
+    Parameters
+    ----------
+    points : DataFrame
+        As in `predicted_and_measured`, and ``speed_ratio`` and ``place`` (0 to 1, spreads the marks of a strip). [1]
+    medians : DataFrame
+        Columns ``regime`` and ``speed_ratio`` [1], in the order in which the strips are to stand.
+    within : float
+        Half the width of the band. [1]
+
+    Returns
+    -------
+    altair chart
+        Right of 1 the model is too fast.
+
+    Examples
+    --------
+    >>> words = dict.fromkeys(["id", "source", "model", "accelerator", "engine", "regime"], "a")
+    >>> row = words | {"kind": "dense", "set": "fit", "measured_tok_per_s": 10.0, "predicted_tok_per_s": 11.0}
+    >>> frame = pd.DataFrame([row | {"speed_ratio": 1.1, "place": 0.5}])
+    >>> misses(frame, frame[["regime", "speed_ratio"]], within=0.25).to_dict()["layer"][3]["mark"]["type"]
+    'tick'
+    """
+    x = alt.X(
+        "speed_ratio:Q",
+        title="Predicted over measured speed",
+        scale=alt.Scale(type="log", nice=False, padding=12),
+        axis=alt.Axis(values=[0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4], format="~g"),
+    )
+    order = list(medians["regime"])
+    y = alt.Y(
+        "regime:N",
+        title=None,
+        sort=order,
+        axis=alt.Axis(labelExpr="split(datum.label, ', ')", ticks=False, domain=False, grid=False, labelLimit=120),
+    )
+    band = pd.DataFrame([{"speed_ratio": 1 - within, "until": 1 + within}])
+    one = pd.DataFrame([{"speed_ratio": 1.0}])
+    place = alt.YOffset("place:Q", scale=alt.Scale(domain=[-0.15, 1.15]))
+    return alt.layer(
+        alt.Chart(band).mark_rect(color=theme.BANDS["overhead"].colour).encode(x=x, x2="until:Q"),
+        alt.Chart(one).mark_rule(color=theme.SOFT.colour).encode(x=x),
+        _predictions(points, size=25).encode(x=x, y=y, yOffset=place),
+        alt.Chart(medians).mark_tick(color=theme.INK.colour, thickness=3, size=38).encode(x=x, y=y),
+    ).properties(width="container", height=46 * len(order))
+
+
+def step_parts(parts: pd.DataFrame) -> Any:
+    """Draw steps as bars of parts that add up, each with its total and the least that physics grants.
+
+    Parameters
+    ----------
+    parts : DataFrame
+        Columns ``step`` (its name), ``part`` (a key of `theme.PARTS`), ``part_ms``, ``step_ms`` and ``floor_ms``
+        [ms]. In the order in which the steps are to stand.
+
+    Returns
+    -------
+    altair chart
+        Linear from zero, for parts of a whole.
+
+    Examples
+    --------
+    >>> row = {"step": "bf16, batch 1", "part": "weights", "part_ms": 5.0, "step_ms": 9.0, "floor_ms": 5.0}
+    >>> step_parts(pd.DataFrame([row])).to_dict()["layer"][0]["mark"]["type"]
+    'bar'
+    """
+    order = list(theme.PARTS)
+    # room for the total behind the longest bar
+    room = alt.Scale(domain=[0, 1.15 * float(parts["step_ms"].max())], nice=False)
+    x = alt.X("part_ms:Q", title="Time of a step (ms)", stack="zero", scale=room)
+    y = alt.Y(
+        "step:N",
+        title=None,
+        sort=list(dict.fromkeys(parts["step"])),
+        scale=alt.Scale(paddingInner=0.25),
+        axis=alt.Axis(labelExpr="split(datum.label, ', ')", ticks=False, domain=False, labelLimit=120),
+    )
+    base = alt.Chart(parts.assign(rank=parts["part"].map(order.index)))
+    bars = base.mark_bar(stroke=theme.PAPER.colour, strokeWidth=1).encode(
+        x=x,
+        y=y,
+        color=alt.Color(
+            "part:N",
+            title=None,
+            sort=order,
+            scale=alt.Scale(domain=order, range=[mark.colour for mark in theme.PARTS.values()]),
+            legend=alt.Legend(columns=3),
+        ),
+        order=alt.Order("rank:Q"),
+        tooltip=[
+            alt.Tooltip("step:N", title="Step"),
+            alt.Tooltip("part:N", title="Part"),
+            alt.Tooltip("part_ms:Q", title="Takes (ms)", format=".3~g"),
+            alt.Tooltip("step_ms:Q", title="Whole step (ms)", format=".3~g"),
+            alt.Tooltip("floor_ms:Q", title="Floor (ms)", format=".3~g"),
+        ],
+    )
+    whole_steps = parts.drop_duplicates("step")[["step", "step_ms", "floor_ms"]]
+    whole = alt.Chart(whole_steps)
+    floor = whole.mark_tick(color=theme.INK.colour, thickness=2.5, size=26).encode(x=alt.X("floor_ms:Q"), y=y)
+    total = whole.mark_text(align="left", dx=5, fontWeight=600, color=theme.INK.colour).encode(
+        x=alt.X("step_ms:Q"), y=y, text=alt.Text("step_ms:Q", format=".1f")
+    )
+    return alt.layer(bars, floor, total).properties(width="container", height=40 * len(whole_steps))
+
+
 #: The parts of an hour's cost: shades of one hue, and how dense each is.
 HOUR_PARTS = {"price": 0.95, "capital": 0.8, "space": 0.58, "upkeep": 0.42, "energy": 0.28, "rent forgone": 0.16}
 
@@ -908,7 +1101,7 @@ def parts(bars: pd.DataFrame, *, name_title: str, x_title: str) -> Any:
     >>> parts(frame, name_title="GPUs", x_title="ms").to_dict()["layer"][0]["mark"]["type"]
     'bar'
     """
-    order = list(theme.PARTS)
+    order = list(theme.WORK)
     ranked = bars.assign(rank=bars["part"].map(order.index)).sort_values("rank", kind="stable")
     ends = ranked.groupby("name", sort=False)["size"].cumsum()
     ranked = ranked.assign(start=ends - ranked["size"], end=ends, middle=ends - ranked["size"] / 2)
@@ -922,7 +1115,7 @@ def parts(bars: pd.DataFrame, *, name_title: str, x_title: str) -> Any:
             color=alt.Color(
                 "part:N",
                 title=None,
-                scale=alt.Scale(domain=order, range=[mark.colour for mark in theme.PARTS.values()]),
+                scale=alt.Scale(domain=order, range=[mark.colour for mark in theme.WORK.values()]),
                 legend=alt.Legend(symbolType="square", symbolStrokeWidth=0, columns=2),
             ),
             tooltip=[

@@ -50,18 +50,27 @@ BANDS = {
     "compute-bound": Mark("#fbe9dc", "#3a2a1f"),
     "overhead": Mark("#ececec", "#2b2f36"),
 }
+#: Parts of a step: what is read in the blue of memory, arithmetic in the orange of compute, overhead in greys.
+PARTS = {
+    "weights": Mark("#8fbbe3", "#2f5f92"),
+    "KV cache": Mark("#c4dcf2", "#4d84b8"),
+    "arithmetic": Mark("#f2b98f", "#8a4f22"),
+    "fixed": Mark("#a3a9b1", "#5b626b"),
+    "all-reduce": Mark("#c6cad0", "#7c838c"),
+    "activations": Mark("#e4e6e9", "#9aa0a8"),
+}
 
 #: Classes of a number in a map, the least first: cells carry the number too, and text on them is ink.
 STEPS = (Mark("#edf4fa", "#17222d"), Mark("#b9d7ec", "#254058"), Mark("#7db3da", "#35648a"))
 #: What a bar is made of; its length is written on it, in ink.
-PARTS = {
+WORK = {
     "computing": Mark("#f3c19d", "#7d4a24"),
     "reading": Mark("#a9cdea", "#2c5878"),
     "communication": Mark("#c9c9c9", "#5a5a5a"),
     "other": Mark("#e6e6e6", "#303030"),
 }
 
-MARKS = (INK, PAPER, GRID, SOFT, *DECODERS.values(), API, *BANDS.values(), *STEPS, *PARTS.values())
+MARKS = (INK, PAPER, GRID, SOFT, *DECODERS.values(), API, *BANDS.values(), *PARTS.values(), *STEPS, *WORK.values())
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 #: Size of a chart in a notebook; on the site it is as wide as the column.
 WIDTH, HEIGHT = 600, 320

@@ -105,7 +105,7 @@ def rerun(
         folder.replace(target)
         complete = True
     except OSError as error:
-        raise InputError("--out", Words(f"{out}: {error.strerror or error}"), "a folder that can be written") from None
+        raise InputError("--out", Words(error.strerror or str(error)), "a folder that can be written") from None
     finally:
         if work is not None:
             shutil.rmtree(work, ignore_errors=True)
@@ -121,7 +121,7 @@ def _free(out: Path) -> Path:
         taken = target.exists() and (not target.is_dir() or any(target.iterdir()))
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError("--out", Words(f"{out}: {reason}"), "a folder that can be written") from None
+        raise InputError("--out", Words(str(reason)), "a folder that can be written") from None
     if target.is_relative_to(ROOT):
         raise InputError("--out", str(out), "a folder outside of the tree of the report, which stays as it is")
     if taken:

@@ -103,6 +103,11 @@ SCHEMAS = {
             ),
         ),
         Schema("collectives", ("accelerator", "accelerators", "engine", "mode", "message_byte"), {"all_reduce": "us"}),
+        Schema(
+            "tools",
+            ("tool", "version", "model", "accelerator", "accelerators", "weights", "batch", "context_tokens"),
+            {"step": "ms"},
+        ),
         Schema("nodes", ("provider", "instance", "accelerator"), {"accelerator_count": "count"}),
         Schema(
             "host_example",

@@ -39,6 +39,42 @@ def test_time_of_batch_draws_both_columns():
     assert frame.to_dict("records")[0] in rows(chart)
 
 
+POINT = dict.fromkeys(["id", "source", "model", "accelerator", "engine"], "a") | {"regime": "prefill, dense"}
+POINTS = pd.DataFrame(
+    [
+        POINT | {"kind": "dense", "set": "fit", "measured_tok_per_s": 10.0, "predicted_tok_per_s": 11.0},
+        POINT | {"kind": "sparse", "set": "validation", "measured_tok_per_s": 900.0, "predicted_tok_per_s": 700.0},
+    ]
+)
+
+
+def test_predictions_are_hollow_where_they_were_fitted_and_lie_over_a_band():
+    chart = charts.predicted_and_measured(POINTS, within=0.25)
+    held = rows(chart)
+    assert [row["predicted_tok_per_s"] for row in held if "predicted_tok_per_s" in row] == [11, 700]
+    ends = [row for row in held if "below" in row]
+    assert all(row["below"] == 0.75 * row["equal"] and row["above"] == 1.25 * row["equal"] for row in ends)
+    hollow = chart.to_dict()["layer"][2]["encoding"]["fillOpacity"]
+    assert hollow == {"condition": {"test": "datum.set == 'validation'", "value": 0.6}, "value": 0}
+
+
+def test_misses_keep_the_order_of_the_regimes_and_draw_the_medians():
+    frame = POINTS.assign(speed_ratio=[1.1, 0.8], place=0.5, regime=["b, dense", "a, moe"])
+    chart = charts.misses(frame, frame[["regime", "speed_ratio"]], within=0.25)
+    assert chart.to_dict()["layer"][2]["encoding"]["y"]["sort"] == ["b, dense", "a, moe"]
+    assert {"speed_ratio": 0.75, "until": 1.25} in rows(chart)
+    assert {"regime": "a, moe", "speed_ratio": 0.8} in rows(chart)
+
+
+def test_step_parts_stand_in_the_order_of_the_theme_with_their_total():
+    row = {"step": "fp8, batch 1", "step_ms": 8.0, "floor_ms": 2.6}
+    frame = pd.DataFrame([row | {"part": "fixed", "part_ms": 5.0}, row | {"part": "weights", "part_ms": 3.0}])
+    held = rows(charts.step_parts(frame))
+    ranks = {row["part"]: row["rank"] for row in held if "part" in row}
+    assert ranks["weights"] < ranks["fixed"]
+    assert [row for row in held if "part" not in row] == [row]
+
+
 def encoded(chart, channel):
     """Fields that layers of a chart put on one channel, layers within layers included."""
 

@@ -349,6 +349,7 @@ def test_openrouter_reads_text_and_leaves_routers_and_aliases_out(tmp_path: Path
 
 # SkyPilot-shaped catalogs
 
+
 HEADER = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,Region,AvailabilityZone,GpuInfo"
 
 
@@ -651,6 +652,7 @@ def test_the_command_refuses_in_one_line(capsys: pytest.CaptureFixture[str], arg
 
 
 # Damaged files
+
 
 #: Models of the shipped tables, so that any price of theirs that is far off can be known.
 KNOWN = {
