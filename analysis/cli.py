@@ -688,7 +688,7 @@ def step(
         f"memory holds {result['max_batch']} such sequences",
     ]
     if not result["fits"]:
-        lines.insert(0, f"does not fit: memory holds {result['max_batch']} such sequences; the times below are of what-if")
+        lines.insert(0, f"does not fit: memory holds {result['max_batch']} such sequences; times as if there were room")
     near = None if ideal else nearest_step(replica, batch=batch)
     if near is not None:
         result["nearest_measured"] = near
