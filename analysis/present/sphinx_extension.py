@@ -138,11 +138,18 @@ def _as_drawn(value: Any) -> str:
 
 def setup(app: Any) -> dict[str, Any]:
     """Connect to the events of a build."""
+    # a page of an earlier build must not outlive a change of what makes pages
+    app.add_config_value("page_makers", _digest(), rebuild="env", types=[str])
     app.connect("config-inited", _configure)
     app.connect("builder-inited", _bring_assets)
     app.connect("html-page-context", _choose_assets, priority=900)
     app.connect("build-finished", _finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _digest() -> str:
+    makers = sorted(path for path in Path(__file__).parent.rglob("*") if path.suffix in {".py", ".js", ".css"})
+    return hashlib.sha256(b"".join(path.read_bytes() for path in makers)).hexdigest()
 
 
 def _configure(app: Any, config: Any) -> None:
@@ -159,7 +166,8 @@ def _bring_assets(app: Any) -> None:
         return
     static = Path(app.outdir) / "_static"
     static.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(STATIC / "book.css", static / "book.css")
+    for name in ("book.css", "formulas.js"):
+        shutil.copyfile(STATIC / name, static / name)
     (static / "charts.js").write_text(_chart_script(Path(app.doctreedir).parent / ".vega"), encoding="utf-8")
     for path in files("sphinx-mathjax-offline") or ():
         inside = path.as_posix().partition("/static/mathjax/")[2]
@@ -193,8 +201,10 @@ def _choose_assets(app: Any, pagename: str, templatename: str, context: dict[str
     app.add_css_file("book.css")
     if "data-chart=" in body:
         app.add_js_file("charts.js", loading_method="defer")
-    if 'class="math notranslate' in body and not any("mathjax" in str(script) for script in context["script_files"]):
-        app.add_js_file(app.config.mathjax_path, loading_method="defer")
+    if 'class="math notranslate' in body:
+        app.add_js_file("formulas.js", loading_method="defer")
+        if not any("mathjax" in str(script) for script in context["script_files"]):
+            app.add_js_file(app.config.mathjax_path, loading_method="defer")
     context["script_files"] = [script for script in context["script_files"] if "thebe" not in str(script).lower()]
     context["css_files"] = [style for style in context["css_files"] if "thebe" not in str(style).lower()]
 

@@ -29,8 +29,8 @@ CHROMIUM_OPTIONS = [
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 900}
 
-#: How long a page may take before something counts as missing: a busy machine is no finding.
-PATIENCE_MS = 120_000
+#: How long a page may take to load, and then to draw, before something counts as missing: a busy machine is no finding.
+LOAD_MS = PATIENCE_MS = 120_000
 
 DRAWN = """
 (mode) => document.documentElement.dataset.theme === mode && [...document.querySelectorAll("script[data-chart]")].every(
@@ -113,7 +113,7 @@ class Visit:
     def __init__(self, context: Any, address: str, *, origin: str) -> None:
         self.problems: list[str] = []
         self.page = context.new_page()
-        self.page.set_default_timeout(PATIENCE_MS)
+        self.page.set_default_timeout(LOAD_MS)
         self.page.on("request", lambda request: self._request(request.url, origin))
         self.page.on("requestfailed", lambda request: self._failed(request.url, request.failure))
         self.page.on("response", lambda answer: self._response(answer))
