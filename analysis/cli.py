@@ -6,7 +6,10 @@ Exit status 0 on success, and 2 on bad input with one line on standard error,
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import math
 import os
 import re
 import sys
@@ -17,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from analysis.inputs import Door, InputError, Words, fraction, not_negative, positive, whole
+from analysis.inputs import Door, InputError, Words, fraction, not_negative, positive, printable, whole
 
 if TYPE_CHECKING:
     from analysis.reference.own_prices import OwnPrices
@@ -99,7 +102,14 @@ def cli() -> None:
 
 
 def _print(result: Mapping[str, Any] | Sequence[Any], *, as_json: bool, text: str) -> None:
-    click.echo(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False) if as_json else text)
+    """Print an answer: numbers that a computer can hold, and text that leaves the terminal as it is."""
+    try:
+        answer = json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        raise InputError(
+            "the answer", Words("a number beyond what a computer holds"), "inputs of a possible size"
+        ) from None
+    click.echo(answer if as_json else "\n".join(map(printable, text.split("\n"))))
 
 
 def node_price(
@@ -531,8 +541,10 @@ def import_prices(form: str, file: str, out: str, provider: str | None, as_of: d
 
     result, report = Path(out), price_feeds.report_path(Path(out))
     for written in (result, report):
-        if written.absolute() == Path(file).absolute():
+        if written.resolve() == Path(file).resolve():
             raise InputError("--out", out, "another file than the feed")
+        if written.exists() and not written.is_file():
+            raise InputError("--out", str(written), "a new file or one to replace, no folder and no device")
     with tqdm(leave=False, disable=None) as bar:
 
         def progress(done: int, total: int) -> None:
@@ -625,7 +637,7 @@ def _tensor_parallel_refusal(refusal: InputError) -> InputError:
 @gpu_option
 @gpus_option
 @tp_option
-@click.option("--batch", required=True, metavar="B", type=Number(positive), help="Sequences in each replica.")
+@click.option("--batch", required=True, metavar="B", type=Number(whole), help="Sequences in each replica.")
 @click.option("--context", required=True, metavar="S", type=Number(not_negative), help="Tokens in each one's cache.")
 @weights_option
 @kv_option
@@ -660,6 +672,8 @@ def step(
         room = decoding.max_batch(replica, tokens=max(context, 1.0), rule=rule)
     except InputError as refusal:
         raise _tensor_parallel_refusal(refusal) from None
+    if not math.isfinite(room):
+        raise InputError("--model", model, "a model with attention: without a cache nothing bounds the batch")
     work = pass_work(replica.architecture, replica.precision, batch=batch, context_tokens=context)
     rates = decoding.peaks(replica)
     result = {
@@ -713,9 +727,7 @@ def step(
     type=Number(not_negative),
     help="Of these, already in a cache.",
 )
-@click.option(
-    "--batch", default="1", show_default=True, metavar="B", type=Number(positive), help="Prompts in a replica."
-)
+@click.option("--batch", default="1", show_default=True, metavar="B", type=Number(whole), help="Prompts in a replica.")
 @click.option(
     "--chunk",
     default="8192",
@@ -791,6 +803,10 @@ def validate(file: str, as_json: bool) -> None:
     from analysis.evidence.validation import by_regime, errors
 
     cases, skipped = read(file)
+    if not cases:
+        text = "\n".join(["0 rows scored", *(f"skipped {row['id']}: {row['reason']}" for row in skipped)])
+        _print({"regimes": {}, "rows": [], "skipped": skipped}, as_json=as_json, text=text)
+        return
     frame = errors(cases)
     regimes = {
         str(regime): {
@@ -833,6 +849,12 @@ def _one_line(error: click.ClickException) -> str:
     return str(InputError("argument", got, "no more arguments"))
 
 
+def _silence() -> None:
+    """Let what is still in the buffer of standard output go nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; every refusal is one line and exit status 2.
 
@@ -846,8 +868,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         0 on success, 2 on bad input, 130 when interrupted.
     """
+    import numpy as np
+
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
-        cli.main(args=None if arguments is None else list(arguments), prog_name="analysis", standalone_mode=False)
+        # a number that overflows is told when the answer is printed
+        with np.errstate(all="ignore"):
+            cli.main(args=None if arguments is None else list(arguments), prog_name="analysis", standalone_mode=False)
+            sys.stdout.flush()
     except InputError as refusal:
         print(f"error: {refusal}", file=sys.stderr)
         return EXIT_BAD_INPUT
@@ -857,10 +887,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         print("error: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # the reader of our output went away, as head does; point stdout elsewhere so that exit is silent
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, SystemExit):
+        # the reader of our output went away, as head does (click then exits); point stdout elsewhere for a silent end
+        _silence()
         return 0
+    except OSError as error:
+        _silence()
+        print(f"error: {InputError('output', Words(error.strerror), 'a place that takes it')}", file=sys.stderr)
+        return EXIT_BAD_INPUT
     return 0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,11 +36,45 @@ class InputError(ValueError):
 
     def __init__(self, where: str, got: object, expected: str) -> None:
         self.where, self.got, self.expected = where, got, expected
-        super().__init__(f"{where}: got {show(got)}, expected {expected}")
+        super().__init__(f"{printable(where)}: got {show(got)}, expected {printable(expected)}")
 
     def at(self, where: str) -> InputError:
         """Return the same refusal with another place, for example an option for an argument."""
         return InputError(where, self.got, self.expected)
+
+
+def printable(text: str) -> str:
+    r"""Escape what would move a terminal's cursor or start another line.
+
+    Examples
+    --------
+    >>> printable("a\x1b[31m\nb")
+    'a\\x1b[31m\\nb'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+
+
+def read_file(path: Path, *, at_most: int, expected: str) -> bytes:
+    """Read a file from outside: a regular one, and not without bound.
+
+    Raises
+    ------
+    InputError
+        If it is missing, a folder, a pipe or a device, or larger than ``at_most`` bytes.
+    """
+    try:
+        # a pipe would be waited for and a device read without end, so only a regular file is opened
+        special = path.exists() and not path.is_file()
+        if not special:
+            with path.open("rb") as file:
+                raw = file.read(at_most + 1)
+    except (OSError, ValueError) as error:
+        raise InputError(str(path), Words(getattr(error, "strerror", None) or error), expected) from None
+    if special:
+        raise InputError(str(path), Words("Is a directory" if path.is_dir() else "a pipe or a device"), expected)
+    if len(raw) > at_most:
+        raise InputError(str(path), Words(f"more than {at_most:,} bytes"), expected)
+    return raw
 
 
 class Words(str):
@@ -59,7 +94,7 @@ def show(value: object) -> str:
     if value is None:
         return "nothing"
     text = repr(value) if isinstance(value, str) and not isinstance(value, Words) else str(value)
-    text = " ".join(text.split())
+    text = printable(" ".join(text.split()))
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -94,7 +129,10 @@ class Door:
         """Read one number from text. Only plain decimal notation: ``float`` would also take 1_000 and other scripts."""
         if not re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", text, re.ASCII):
             raise InputError(where, text or None, self.expected)
-        return float(self(where, float(text)))
+        value = float(text)
+        if value == 0 and re.search(r"[1-9]", text.lower().partition("e")[0]):
+            raise InputError(where, text, f"{self.expected}, not too small to be told from 0")
+        return float(self(where, value + 0.0))  # a minus before 0 says nothing
 
 
 positive = Door("a number above 0", lambda a: a > 0)

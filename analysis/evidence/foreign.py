@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.evidence.cases import MEAN_OF_UPPER, REASONS, Case, Measurement, Skipped, case
-from analysis.inputs import InputError, Words, positive, whole
+from analysis.inputs import InputError, Words, positive, read_file, whole
 from analysis.reference.efficiency import engines, group, named
 from analysis.reference.tables import nearest
 
@@ -79,12 +79,9 @@ def read(path: str | Path) -> tuple[list[Case], list[dict[str, str]]]:
 
 
 def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
+    raw = read_file(path, at_most=MAX_FILE_BYTE, expected="a readable CSV")
     try:
-        if path.stat().st_size > MAX_FILE_BYTE:
-            raise InputError(path.name, Words(f"{path.stat().st_size:,} bytes"), f"at most {MAX_FILE_BYTE:,}")
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(path.name, Words(error.strerror or "an error"), "a readable file") from None
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(path.name, Words(f"byte 0x{error.object[error.start]:02x}"), "UTF-8 text") from None
     reader = csv.DictReader(io.StringIO(text, newline=""))
@@ -93,13 +90,27 @@ def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
         missing = [column for column in NEEDED if column not in header]
         if missing:
             raise InputError(f"{path.name} row 1", ",".join(header) or None, f"a column {missing[0]}")
+        twice = next((column for column in header if column and header.count(column) > 1), None)
+        if twice is not None:
+            raise InputError(f"{path.name} row 1", Words(f"the column {twice} twice"), "each column once")
         reader.fieldnames = header
-        return [
-            (reader.line_num, {key: (value or "").strip() for key, value in cells.items() if key is not None})
-            for cells in reader
-        ]
+        rows = []
+        for cells in reader:
+            if None in cells or None in cells.values():
+                ragged = Words("too many cells" if None in cells else "too few cells")
+                raise InputError(f"{path.name} row {reader.line_num}", ragged, f"{len(header)} cells")
+            rows.append((reader.line_num, {key: value.strip() for key, value in cells.items()}))
+        return rows
     except csv.Error as error:
         raise InputError(f"{path.name} row {reader.line_num}", Words(str(error)), "a well-formed CSV row") from None
+
+
+def _stated_format(cells: Mapping[str, str]) -> str:
+    """Return the format of the weights, which no default stands in for."""
+    stated = _format(cells, "weights_dtype", "weights")
+    if not stated:
+        raise Skipped("weights_dtype is blank: the bytes of a weight decide the time")
+    return stated
 
 
 def _measurement(cells: Mapping[str, str], name: str) -> Measurement:
@@ -116,7 +127,9 @@ def _measurement(cells: Mapping[str, str], name: str) -> Measurement:
     # so the harness of this source says: it draws lengths from 0.8 to 1.0 of what it states
     upper = re.search(r"inference(max|x)", note, re.IGNORECASE) and not re.search("gap.analysis", note, re.IGNORECASE)
     scale = MEAN_OF_UPPER if upper else 1.0
-    accelerators = _whole(cells, "n_gpus") or 1
+    accelerators = _whole(cells, "n_gpus")
+    if accelerators is None:
+        raise Skipped("n_gpus is blank: how many cards shared the work decides the time")
     regime, concurrency = _load(cells, quantity)
     if accelerators > 1 and engine in ("llama.cpp", "exllama", "exllama-v2"):
         raise Skipped(REASONS["layer-split"])
@@ -125,7 +138,7 @@ def _measurement(cells: Mapping[str, str], name: str) -> Measurement:
         id=name,
         source=cells.get("source_title", ""),
         model=named("model", cells["model"]),
-        weights=_format(cells, "weights_dtype", "weights") or "bf16",
+        weights=_stated_format(cells),
         kv=_format(cells, "kv_dtype", "kv"),
         accelerator=named("accelerator", cells["gpu"]),
         accelerators=accelerators,

@@ -22,8 +22,8 @@ from time import perf_counter
 import numpy as np
 import pandas as pd
 
-from analysis.inputs import InputError, Words
 from analysis.model import roofline
+from analysis.reference.price_feeds.files import write_csvs
 from analysis.reference.specs import Host
 from analysis.reference.tables import SCHEMAS
 
@@ -244,7 +244,5 @@ def write_csv(host: Host, path: Path, *, as_of: date) -> None:
     InputError
         If the file cannot be written.
     """
-    try:
-        path.write_text(to_csv(host, as_of=as_of), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise InputError(str(path), Words(error.strerror), "a file that can be written") from None
+    header, *rows = csv.reader(io.StringIO(to_csv(host, as_of=as_of), newline=""))
+    write_csvs([(path, header, rows)])

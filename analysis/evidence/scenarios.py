@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
+from analysis.inputs import InputError, Words
+
 #: A power of two, as Sobol points want it; the share of true samples is then good to about half a point.
 SAMPLES = 4096
 SEED = 20260720
@@ -73,7 +75,7 @@ class Choice:
 
     def __post_init__(self) -> None:
         if not self.values or not self.reason.strip():
-            raise ValueError(f"choice {self.values}: expected at least one value, and a reason")
+            raise InputError("choice", Words(self.values), "at least one value, and a reason")
 
     def at(self, quantile: NDArray[np.float64]) -> NDArray[Any]:
         """Map numbers between 0 and 1 onto the values."""

@@ -513,7 +513,9 @@ def floor_s(
     )
     rates = peaks(replica)
     reading_s = work.byte / (replica.gpus * rates.mem_bw_byte_per_s)
-    return scalar_or_array(np.maximum(reading_s, work.flop / (replica.gpus * rates.matmul_flop_per_s)))
+    # attention may compute in another format than the matmuls: the floor takes the faster of the two
+    fastest = max(rates.matmul_flop_per_s, rates.attention_flop_per_s)
+    return scalar_or_array(np.maximum(reading_s, work.flop / (replica.gpus * fastest)))
 
 
 # --- Schedules: passes of a run ----------------------------------------------------------------

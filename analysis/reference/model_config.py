@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from analysis.inputs import InputError, Words
+from analysis.inputs import InputError, Words, read_file
 from analysis.reference.specs import (
     KV_FORMATS,
     USUALLY_QUANTIZED,
@@ -42,6 +42,8 @@ MAX_NESTING = 40
 MAX_LAYERS = 1_000
 MAX_DIMENSION = 10**8
 MAX_WILDCARDS = 500
+#: More repetitions in one pattern could hang the reader: its time grows with a power of them.
+MAX_STARS = 4
 
 
 @dataclass(frozen=True)
@@ -264,13 +266,7 @@ _SPEAKS_OF_SIZES = re.compile(
 
 
 def _load_json(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_FILE_BYTE + 1)
-    except OSError as error:
-        raise InputError(str(path), Words(error.strerror), "a readable config.json") from None
-    if len(raw) > MAX_FILE_BYTE:
-        raise InputError(path.name, Words(f"more than {MAX_FILE_BYTE:,} bytes"), "a config.json")
+    raw = read_file(path, at_most=MAX_FILE_BYTE, expected="a readable config.json")
     if not raw.strip():
         raise InputError(path.name, Words("an empty file"), "a config.json")
     try:
@@ -853,6 +849,10 @@ class _Names:
             if entry.startswith("re:"):
                 self.patterns.append(self._compiled(place, entry))
             elif "*" in entry:
+                # each star multiplies the ways in which a name can fail to match
+                entry = re.sub(r"\*+", "*", entry)
+                if entry.count("*") > MAX_STARS:
+                    raise InputError(place, entry, f"at most {MAX_STARS} stars in a name")
                 start, tail = self._from_layers(entry), "" if entry.endswith("*") else r"(\.|$)"
                 body = r"[^.]*".join(re.escape(part) for part in start.rstrip("*").split("*"))
                 self.patterns.append(re.compile(rf"(^|.*\.){body}{tail}"))
@@ -869,7 +869,7 @@ class _Names:
     @staticmethod
     def _compiled(place: str, entry: str) -> re.Pattern[str]:
         # a file must not be able to hang its reader: no repeated groups, few repetitions
-        if len(entry) > 200 or re.search(r"\)[*+{?]", entry) or len(re.findall(r"[*+{]", entry)) > 6:
+        if len(entry) > 200 or re.search(r"\)[*+{?]", entry) or len(re.findall(r"[*+{]", entry)) > MAX_STARS:
             raise InputError(place, entry, "a pattern without repeated groups")
         try:
             return re.compile(entry[3:])

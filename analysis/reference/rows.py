@@ -18,7 +18,7 @@ from typing import Literal, get_args
 
 import pandas as pd
 
-from analysis.inputs import InputError, Words, not_negative
+from analysis.inputs import InputError, Words, not_negative, read_file
 
 Status = Literal["listed", "measured", "reported", "quoted", "assumed"]
 STATUSES = get_args(Status)
@@ -62,6 +62,8 @@ class Schema:
 WITHDRAWN = "withdrawn"
 
 #: The shape of every name in a key column.
+#: A table or a price file larger than this is something else.
+MAX_FILE_BYTE = 32 * 2**20
 SLUG = re.compile(r"[a-z0-9][a-z0-9._+-]*")
 
 
@@ -90,7 +92,7 @@ def parse_date(where: str, text: str) -> date:
     '2026-02-28'
     """
     expected = "an ISO date such as 2026-07-20, 2026-07 or 2026"
-    if not re.fullmatch(r"\d{4}(-\d{2}(-\d{2})?)?", text):
+    if not re.fullmatch(r"\d{4}(-\d{2}(-\d{2})?)?", text, re.ASCII):
         raise InputError(where, text, expected)
     parts = [int(part) for part in text.split("-")]
     year, month = parts[0], parts[1] if len(parts) > 1 else 12
@@ -141,12 +143,7 @@ def read_csv_strict(path: Path, columns: Iterable[str], *, may_lack: Collection[
         a ragged row, or a control character in a cell.
     """
     expected = list(columns)
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InputError(
-            str(path), Words(error.strerror), "a readable file (the tables lie in data/ beside the package)"
-        ) from None
+    raw = read_file(path, at_most=MAX_FILE_BYTE, expected="a readable file (tables lie in data/ beside the package)")
     if raw.startswith(b"\xef\xbb\xbf"):
         raw = raw[3:] if may_lack else raw
     if raw.startswith(b"\xef\xbb\xbf"):

@@ -1,12 +1,14 @@
 """The command line keeps its contract: answers on stdout, one line and exit 2 for everything else."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
 from analysis.cli import main
+from analysis.reference.tables import DATA
 
 IDENTITY = ["--node-usd-per-hour", "33", "--tok-per-s", "3000", "--token-kind", "output"]
 
@@ -463,7 +465,7 @@ def test_own_measurements_are_compared(capsys, tmp_path):
         ([*STEP[:-1], "-5"], "--context: got -5.0, expected a number, 0 or above"),
         (["step", "--model", "lama-3.1-70b", *NODE, "--batch", "1", "--context", "1"], "--model: got 'lama-3.1-70b'"),
         (["step", "--model", "llama-3.1-70b", "--gpu", "h100", "--gpus", "8", "--batch", "0", "--context", "1"],
-         "--batch: got 0.0, expected a number above 0"),
+         "--batch: got 0.0, expected a whole number, 1 or above"),
         (["step", "--model", "llama-3.1-70b", "--gpu", "h100-smx", "--gpus", "8", "--batch", "1", "--context", "1"],
          "--gpu: got 'h100-smx'"),
         ([*STEP, "--engine", "vlm"], "--engine: got 'vlm'"),
@@ -477,3 +479,96 @@ def test_own_measurements_are_compared(capsys, tmp_path):
 )  # fmt: skip
 def test_passes_that_cannot_be_are_refused(capsys, arguments, line):
     assert refused(capsys, *arguments).startswith(line)
+
+
+# --- what breaks other tools
+
+
+def test_a_file_of_measurements_without_rows_scores_none(capsys, tmp_path):
+    shipped = (DATA / "example_measurements.csv").read_text().splitlines()
+    (tmp_path / "none.csv").write_text(shipped[0] + "\n")
+    assert answer(capsys, "validate", str(tmp_path / "none.csv")) == {"regimes": {}, "rows": [], "skipped": []}
+
+
+def test_a_ragged_row_or_a_column_twice_is_refused(capsys, tmp_path):
+    header, row, *_ = (DATA / "example_measurements.csv").read_text().splitlines()
+    path = tmp_path / "mine.csv"
+    path.write_text(f"{header}\n{row},more\n")
+    assert refused(capsys, "validate", str(path)).startswith("mine.csv row 2: got too many cells, expected ")
+    path.write_text(f"{header},id\n{row},x\n")
+    assert refused(capsys, "validate", str(path)).startswith("mine.csv row 1: got the column id twice")
+
+
+@pytest.mark.parametrize("blank", ["weights_dtype", "n_gpus"])
+def test_what_decides_a_time_has_no_default(capsys, tmp_path, blank):
+    header, row, *_ = (DATA / "example_measurements.csv").read_text().splitlines()
+    cells = row.split(",")
+    cells[header.split(",").index(blank)] = ""
+    (tmp_path / "mine.csv").write_text(f"{header}\n{','.join(cells)}\n")
+    found = answer(capsys, "validate", str(tmp_path / "mine.csv"))
+    assert found["rows"] == []
+    assert found["skipped"][0]["reason"].startswith(f"{blank} is blank")
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_a_result_beyond_floating_point_is_refused(capsys, as_json):
+    words = ["--node-usd-per-hour", "1e308", "--tok-per-s", "1", "--token-kind", "output", "--utilization", "1"]
+    assert refused(capsys, "cost", *words, *as_json).startswith("the answer: got a number beyond what a computer holds")
+
+
+def test_a_number_too_small_to_be_told_from_zero_is_no_zero(capsys):
+    words = ["--tok-per-s", "1", "--token-kind", "output", "--utilization", "1"]
+    assert refused(capsys, "cost", *words, "--node-usd-per-hour", "1e-400").startswith(
+        "--node-usd-per-hour: got '1e-400'"
+    )
+    assert answer(capsys, "cost", *words, "--node-usd-per-hour", "-0")["price_usd_per_node_hour"] == 0
+
+
+@pytest.mark.parametrize("day", ["1900", "2024", "2025-06"])
+def test_a_claim_says_that_its_data_begin_later(capsys, day):
+    found = answer(capsys, "claims", "--as-of", day)
+    absent = [row for row in found if row["decided_by"].startswith("no data on that day")]
+    assert absent
+    assert {row["verdict"] for row in absent} <= {"undefined", "unsupported"}
+
+
+def test_names_from_outside_cannot_move_the_cursor(capsys, tmp_path):
+    assert refused(capsys, "cost", "--\x1b[31mfo\no").startswith(r"--\x1b[31mfo\no: got an unknown option")
+    assert refused(capsys, "prices", "check", str(tmp_path / "a\nb\x1b[2J.csv")).count("\x1b") == 0
+
+
+@pytest.mark.parametrize("command", [["prices", "check"], ["validate"], ["model"]])
+def test_pipes_devices_and_folders_are_not_read(capsys, tmp_path, command):
+    os.mkfifo(tmp_path / "pipe.json")
+    assert "a pipe or a device" in refused(capsys, *command, str(tmp_path / "pipe.json"))
+    (tmp_path / "folder.json").mkdir()
+    assert "Is a directory" in refused(capsys, *command, str(tmp_path / "folder.json"))
+
+
+def test_an_import_writes_over_neither_its_feed_nor_a_device(capsys, tmp_path):
+    feed = tmp_path / "feed-2026-07-01.json"
+    feed.write_text('{"gpt-5": {"mode": "chat", "litellm_provider": "openai", "input_cost_per_token": 1e-06}}')
+    (tmp_path / "there").mkdir()
+    same = tmp_path / "there" / ".." / feed.name
+    before = feed.read_bytes()
+    assert refused(capsys, "prices", "import", "litellm", str(feed), "--out", str(same)).startswith("--out: got ")
+    (tmp_path / "out.report.csv").mkdir()
+    out = tmp_path / "out.csv"
+    assert refused(capsys, "prices", "import", "litellm", str(feed), "--out", str(out)).startswith("--out: got ")
+    assert refused(capsys, "prices", "import", "litellm", str(feed), "--out", os.devnull).startswith("--out: got ")
+    assert feed.read_bytes() == before
+    assert not out.exists()
+
+
+def test_a_full_disk_behind_standard_output_is_one_line():
+    with open("/dev/full", "w") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "analysis", "claims", "--only", "C36"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert run.returncode == 2
+    assert run.stderr.splitlines()[-1].startswith("error: output: got No space left on device")
+    assert "Traceback" not in run.stderr

@@ -528,7 +528,7 @@ def test_a_huge_file_is_refused_before_it_is_parsed(tmp_path):
         "assert grown < 50_000, grown\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
-    assert done.stdout == "config.json: got more than 4,194,304 bytes, expected a config.json\n"
+    assert done.stdout == f"{path}: got more than 4,194,304 bytes, expected a readable config.json\n"
 
 
 def test_a_missing_file_or_a_folder_gets_one_line(tmp_path):

@@ -14,7 +14,7 @@ from analysis.evidence.claims.verdict import Verdict, evaluate
 from analysis.evidence.scenarios import sample
 from analysis.inputs import InputError
 from analysis.reference.own_prices import BOOK, OwnPrices
-from analysis.reference.tables import nearest
+from analysis.reference.tables import nearest, prices_in_force
 
 #: Enough samples to meet every branch of a test.
 _FEW_SAMPLES = 64
@@ -56,9 +56,11 @@ def verdicts(
         raise InputError("only", only, f"a registered claim: {nearest(only, REGISTRY)}")
     ids = sorted(REGISTRY) if only is None else [only]
     ids = [claim_id for claim_id in ids if chapter in (None, REGISTRY[claim_id].chapter)]
+    # a price file that cannot be used must not pass for a day without data
+    prices_in_force(prices)
     found = []
     for done, claim_id in enumerate(ids, start=1):
-        found.append(evaluate(REGISTRY[claim_id], Context(as_of, prices)))
+        found.append(_evaluated(REGISTRY[claim_id], Context(as_of, prices)))
         if progress is not None:
             progress(done, len(ids))
     return found
@@ -139,6 +141,15 @@ def changes(found: Iterable[Verdict]) -> pd.DataFrame:
             )
     columns = ["id", "statement", "verdict_book", "verdict", "share_book", "share_true", "decided_by"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _evaluated(claim: Claim, context: Context) -> Verdict:
+    """Evaluate a claim; where the tables have nothing on that day, the claim says so."""
+    try:
+        return evaluate(claim, context)
+    except InputError as absent:
+        no_data = "unsupported" if claim.kind == "market fact" else "undefined"
+        return Verdict(claim, context, no_data, decided_by=f"no data on that day ({absent})", share_undefined=1.0)
 
 
 def record(verdict: Verdict) -> dict[str, Any]:

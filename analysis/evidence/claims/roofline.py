@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from analysis.evidence.claims.registry import Context, Counterfactual, Outcome, Stated, Structure, claim
 from analysis.evidence.scenarios import Choice, Point, Range, Space, fixed
+from analysis.inputs import InputError
 from analysis.model.roofline import FLOP_PER_WEIGHT, ridge_points
 from analysis.reference.tables import accelerators, on_chip_byte
 from analysis.symbolic import roofline as symbolic
@@ -154,7 +155,10 @@ def gpu_ridges(*, as_of: date) -> dict[str, float]:
     >>> round(gpu_ridges(as_of=date(2026, 7, 20))["h100-sxm bf16"])
     295
     """
-    frame = ridge_points(accelerators(as_of=as_of))
+    parts = accelerators(as_of=as_of)
+    if not parts:
+        raise InputError("accelerators", None, f"at least one known on {as_of}")
+    frame = ridge_points(parts)
     frame = frame[~frame["accelerator"].str.startswith(NOT_GPUS)]
     names = frame["accelerator"] + " " + frame["number_format"]
     return dict(zip(names, frame["ridge_flop_per_byte"], strict=True))
