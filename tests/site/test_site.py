@@ -224,3 +224,13 @@ def test_warning_of_the_build_is_an_error_and_told(tmp_path: Path) -> None:
     (tmp_path / "book" / "bibliography.md").write_text("# Title\n\nSee {ref}`ch-nowhere`.\n")
     with pytest.raises(publish.BuildError, match="ch-nowhere"):
         publish.build(tmp_path)
+
+
+def test_every_statement_of_the_ledger_leads_to_a_place_on_a_page(site: Path) -> None:
+    """The address of a claim is a page of the book and an anchor on it."""
+    from analysis.evidence.claims.ledger import summary, verdicts
+    from analysis.reference.tables import SNAPSHOT
+
+    for address in summary(verdicts(as_of=SNAPSHOT))["address"].unique():
+        page, _, anchor = address.partition("#")
+        assert f'id="{anchor}"' in (site / "book" / page).read_text(encoding="utf-8"), address
