@@ -678,6 +678,7 @@ def step(
     rates = decoding.peaks(replica)
     result = {
         "kind": "ideal" if ideal else "prediction",
+        **_asked(replica, copies),
         "step_s": time.pass_s,
         "floor_s": decoding.floor_s(replica, batch=batch, context_tokens=context),
         "flop": work.flop,
@@ -689,7 +690,6 @@ def step(
         "tau": 1.0,
         "stream_tok_per_s": 1 / time.pass_s,
         "node_tok_per_s": copies * batch / time.pass_s,
-        "replicas": int(copies),
         "max_batch": int(room),
         "fits": bool(room >= batch),
     }
@@ -700,6 +700,7 @@ def step(
         "{stream_tok_per_s:,.1f} tokens/s to each stream, {node_tok_per_s:,.1f} from the node".format(**result),
         "intensity {intensity_flop_per_byte:.3g} FLOP/byte, ridge {ridge_flop_per_byte:.3g}".format(**result),
         f"memory holds {result['max_batch']} such sequences",
+        "this is {model}, weights {weights}, cache {kv}, on {replicas} x {tp} {gpu}".format(**result),
     ]
     if not result["fits"]:
         lines.insert(0, f"does not fit: memory holds {result['max_batch']} such sequences; times as if there were room")
@@ -760,7 +761,7 @@ def prefill(
     from analysis.model import decoding
     from analysis.model.transformer import pass_work
 
-    replica, _ = _replica(model, gpu, gpus, tp, weights, kv)
+    replica, copies = _replica(model, gpu, gpus, tp, weights, kv)
     reached = _efficiency(replica, engine, ideal=ideal)
     try:
         (passes,) = decoding.prefill_steps(
@@ -780,6 +781,7 @@ def prefill(
     )
     result = {
         "kind": "ideal" if ideal else "prediction",
+        **_asked(replica, copies),
         "prefill_s": float(passes.count * time.pass_s),
         "floor_s": decoding.floor_s(
             replica, batch=batch, context_tokens=cached, positions=prompt - cached, logits="last"
@@ -790,8 +792,23 @@ def prefill(
         "passes": float(passes.count),
         "input_tok_per_s": float(batch * prompt / (passes.count * time.pass_s)),
     }
-    text = "{kind}: {prefill_s:.4g} s, floor {floor_s:.4g} s; largest term: {bound}; {input_tok_per_s:,.0f} tokens/s"
+    text = (
+        "{kind}: {prefill_s:.4g} s, floor {floor_s:.4g} s; largest term: {bound}; {input_tok_per_s:,.0f} tokens/s\n"
+        "this is {model}, weights {weights}, cache {kv}, on {replicas} x {tp} {gpu}"
+    )
     _print(result, as_json=as_json, text=text.format(**result))
+
+
+def _asked(replica: Any, copies: float) -> dict[str, Any]:
+    """Say what was understood: spellings are forgiven, so the answer names what it is about."""
+    return {
+        "model": replica.architecture.name,
+        "gpu": replica.accelerator.name,
+        "tp": int(replica.gpus),
+        "replicas": int(copies),
+        "weights": replica.precision.weights,
+        "kv": replica.precision.kv,
+    }
 
 
 @cli.command()

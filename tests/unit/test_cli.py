@@ -572,3 +572,12 @@ def test_a_full_disk_behind_standard_output_is_one_line():
     assert run.returncode == 2
     assert run.stderr.splitlines()[-1].startswith("error: output: got No space left on device")
     assert "Traceback" not in run.stderr
+
+
+def test_a_forgiven_spelling_is_named_in_the_answer(capsys):
+    words = ["--model", "llama-3-70b", "--gpu", "h100", "--gpus", "8", "--tp", "4"]
+    for command in (["step", *words, "--batch", "1", "--context", "2048"], ["prefill", *words, "--prompt", "2048"]):
+        found = answer(capsys, *command)
+        assert (found["model"], found["gpu"], found["tp"], found["replicas"]) == ("llama-3.1-70b", "h100-sxm", 4, 2)
+        assert main(command) == 0
+        assert "this is llama-3.1-70b, weights bf16, cache bf16, on 2 x 4 h100-sxm" in capsys.readouterr().out
