@@ -717,8 +717,6 @@ def share_answered(waits: pd.DataFrame, *, budget_s: float) -> Any:
 
 #: Ticks of ratios, tokens and times, in steps that people use.
 PLAIN_TICKS = [round(digit * 10.0**power, 9) for power in range(-3, 7) for digit in (1, 2, 5)]
-#: Powers of two, as batches are chosen.
-BATCH_TICKS = [2.0**power for power in range(13)]
 #: What the constants of the model saw, and what they did not: a shape each.
 SET_SHAPES = {"judged only": "circle", "fitted": "square"}
 

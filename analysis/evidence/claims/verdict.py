@@ -165,6 +165,10 @@ def bisect(space: Space, name: str, test: Test) -> float | None:
 def share_and_verdict(claim: Computed, space: Space, context: Context) -> tuple[float, str]:
     """Sample a space; return the share of true among the defined samples, and the verdict it gives."""
     defined, true, _ = claim.outcome(sample(space), context)
+    return _judged(claim, defined, true)
+
+
+def _judged(claim: Computed, defined: NDArray[np.bool_], true: NDArray[np.bool_]) -> tuple[float, str]:
     if not defined.any():
         raise ValueError(f"claim {claim.id}: no sample of its space is defined")
     share = float(true[defined].mean())
@@ -241,9 +245,9 @@ def evaluate(claim: Claim, context: Context) -> Verdict:
 def _computed(claim: Computed, context: Context) -> Verdict:
     space = claim.space(context)
     points = sample(space)
-    share, verdict = share_and_verdict(claim, space, context)
-    others = {share_and_verdict(claim, stretched(space, factor), context)[1] for factor in (0.5, 2.0)}
     defined, true, outcome = claim.outcome(points, context)
+    share, verdict = _judged(claim, defined, true)
+    others = {share_and_verdict(claim, stretched(space, factor), context)[1] for factor in (0.5, 2.0)}
     boundary = find_boundary(
         space,
         {name: values[defined] for name, values in points.items()},
