@@ -49,7 +49,7 @@ def tally(counts: pd.DataFrame) -> Any:
             title="Statements",
             # room for the words behind the longest bar
             scale=alt.Scale(domain=[0, 1.6 * float(counts["statements"].max())]),
-            axis=alt.Axis(tickMinStep=1, grid=False),
+            axis=alt.Axis(tickMinStep=1, tickCount=5, grid=False),
         ),
         tooltip=[
             alt.Tooltip("verdict:N", title="Verdict"),

@@ -17,6 +17,8 @@
       [...row.querySelectorAll("td")].forEach((cell, place) => {
         cell.setAttribute("role", "cell");
         cell.dataset.label = heads[place];
+        // a card leaves out what is not there
+        cell.classList.toggle("absent", words(cell) === "–");
       });
     }
   };
