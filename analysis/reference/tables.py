@@ -615,6 +615,41 @@ def node(instance: str, *, as_of: date, provider: str | None = None, prices: Own
     )
 
 
+def offers(accelerator: str, *, as_of: date, term: str = "on-demand", prices: OwnPrices | None = None) -> pd.DataFrame:
+    """List the nodes on offer with one accelerator, each at its lowest price of a term.
+
+    Parameters
+    ----------
+    accelerator : str
+        Slug of the part.
+    as_of : date
+        The day.
+    term : str
+        Price term.
+    prices : OwnPrices, optional
+        As `table`.
+
+    Returns
+    -------
+    DataFrame
+        ``provider``, ``instance``, ``gpus`` [1], ``usd_per_hour`` [USD/node_hour], the smallest node first.
+
+    Examples
+    --------
+    >>> rows = offers("h100-sxm", as_of=SNAPSHOT)
+    >>> sorted(set(rows["gpus"]))
+    [1, 8]
+    """
+    keys = ["provider", "instance"]
+    nodes = table("nodes", as_of=as_of).rows
+    nodes = nodes[(nodes["accelerator"] == accelerator) & (nodes["quantity"] == "accelerator_count")]
+    rows = node_prices(as_of=as_of, prices=prices).rows
+    lowest = rows[(rows["quantity"] == "price") & (rows["term"] == term)].groupby(keys)["value"].min()
+    found = nodes[[*keys, "value"]].merge(lowest.rename("usd_per_hour").reset_index(), on=keys)
+    found = found.rename(columns={"value": "gpus"}).astype({"gpus": int})
+    return found.sort_values(["gpus", "usd_per_hour", *keys], ignore_index=True)
+
+
 @cache
 def api_models() -> dict[str, ApiModel]:
     """Read which class each model at an API belongs to, and whether its weights are open.
