@@ -205,7 +205,10 @@ def demand(replica: Replica, *parts: Part) -> Demand:
     expert_row_flop: Any = 0.0
     for row_flop, of, top_k in sizes.experts:
         expert_flop = expert_flop + row_flop * rows * top_k / of
-        in_use = expert_union(rows, experts=of, top_k=top_k, skew=replica.expert_skew)
+        if replica.expert_skew:
+            in_use = expert_union(rows, experts=of, top_k=top_k, skew=replica.expert_skew)
+        else:  # without doors, for sweeps
+            in_use = -np.expm1(rows * np.log1p(-top_k / of)) if top_k < of else 1.0
         expert_row_flop = expert_row_flop + row_flop * in_use
     moved = BYTE_PER_ACTIVATION * activation_elements(architecture, gpus=gpus)
     return Demand(
