@@ -20,7 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from analysis.inputs import Door, InputError, Words, fraction, not_negative, positive, printable, whole
+from analysis.inputs import (
+    Door,
+    InputError,
+    Words,
+    at_least_one,
+    fraction,
+    not_negative,
+    positive,
+    printable,
+    share,
+    whole,
+)
 
 if TYPE_CHECKING:
     from analysis.reference.own_prices import OwnPrices
@@ -591,6 +602,77 @@ engine_option = click.option(
 ideal_option = click.option(
     "--ideal", is_flag=True, help="The roofline alone: full bandwidth, full peak, nothing in between."
 )
+#: Decoder to the options that it needs, and those that it may have.
+DECODER_OPTIONS = {
+    "ar": ((), ()),
+    "speculative": (("acceptance", "draft_length"), ("draft_cost",)),
+    "diffusion": (("block", "passes"), ()),
+}
+
+
+def decoder_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that describe a decoder; `_decoder` reads them."""
+    options = (
+        click.option(
+            "--decoder",
+            default="ar",
+            show_default=True,
+            type=click.Choice(list(DECODER_OPTIONS)),
+            help="How an answer is made.",
+        ),
+        click.option(
+            "--acceptance", metavar="A", type=Number(share), help="Speculative: chance that a draft is accepted."
+        ),
+        click.option("--draft-length", metavar="G", type=Number(whole), help="Speculative: drafts of a cycle."),
+        click.option(
+            "--draft-cost",
+            metavar="C",
+            type=Number(not_negative),
+            help="Speculative: time of a draft over that of a pass of the target, 0 if left out.",
+        ),
+        click.option("--block", metavar="L", type=Number(whole), help="Diffusion: tokens of a block."),
+        click.option(
+            "--passes",
+            metavar="T",
+            type=Number(at_least_one),
+            help="Diffusion: passes of a block, the commit included.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _decoder(
+    decoder: str,
+    acceptance: float | None,
+    draft_length: float | None,
+    draft_cost: float | None,
+    block: float | None,
+    passes: float | None,
+) -> Any:
+    """Make the decoder that the options describe; one that belongs to another decoder is refused."""
+    from analysis.reference.specs import Decoder
+
+    given = {
+        "acceptance": acceptance,
+        "draft_length": draft_length,
+        "draft_cost": draft_cost,
+        "block": block,
+        "passes": passes,
+    }
+    needed, allowed = DECODER_OPTIONS[decoder]
+    for name, value in given.items():
+        option = f"--{name.replace('_', '-')}"
+        if value is None and name in needed:
+            raise InputError(option, None, f"a value, as --decoder {decoder} needs it")
+        if value is not None and name not in (*needed, *allowed):
+            raise InputError(option, value, f"no such option with --decoder {decoder}")
+    if decoder == "speculative":
+        return Decoder.speculative(acceptance=acceptance, draft_length=draft_length, draft_cost=draft_cost or 0.0)
+    if decoder == "diffusion":
+        return Decoder.diffusion(block_tokens=block, passes=passes)
+    return Decoder.autoregressive()
 
 
 def _replica(
@@ -641,6 +723,7 @@ def _tensor_parallel_refusal(refusal: InputError) -> InputError:
 @click.option("--context", required=True, metavar="S", type=Number(not_negative), help="Tokens in each one's cache.")
 @weights_option
 @kv_option
+@decoder_options
 @engine_option
 @ideal_option
 @json_option
@@ -656,10 +739,11 @@ def step(
     engine: str,
     ideal: bool,
     as_json: bool,
+    **described: Any,
 ) -> None:
     """Time of one pass of decoding, what bounds it, and the rates that follow."""
     from analysis.evidence.cases import nearest_step
-    from analysis.model import decoding
+    from analysis.model import decoders, decoding
     from analysis.model.transformer import pass_work
     from analysis.reference.efficiency import memory_rule, named
     from analysis.reference.specs import MemoryRule
@@ -667,29 +751,41 @@ def step(
     replica, copies = _replica(model, gpu, gpus, tp, weights, kv)
     reached = _efficiency(replica, engine, ideal=ideal)
     rule = MemoryRule() if ideal else memory_rule(named("engine", engine))
+    decoder = _decoder(**described)
     try:
-        time = decoding.pass_time(replica, batch=batch, context_tokens=context, efficiency=reached)
+        between = decoders.cycle(replica, decoder, batch=batch, context_tokens=context, efficiency=reached)
         room = decoding.max_batch(replica, tokens=max(context, 1.0), rule=rule)
     except InputError as refusal:
         raise _tensor_parallel_refusal(refusal) from None
     if not math.isfinite(room):
         raise InputError("--model", model, "a model with attention: without a cache nothing bounds the batch")
-    work = pass_work(replica.architecture, replica.precision, batch=batch, context_tokens=context)
+    time, width = between.time, decoder.positions
+    work = pass_work(
+        replica.architecture,
+        replica.precision,
+        batch=batch,
+        context_tokens=context,
+        positions=width,
+        causal=decoder.kind != "diffusion",
+    )
     rates = decoding.peaks(replica)
     result = {
         "kind": "ideal" if ideal else "prediction",
         **_asked(replica, copies),
+        "decoder": decoder.kind,
         "step_s": time.pass_s,
-        "floor_s": decoding.floor_s(replica, batch=batch, context_tokens=context),
+        "draft_s": between.draft_s,
+        "floor_s": decoding.floor_s(replica, batch=batch, context_tokens=context, positions=width),
         "flop": work.flop,
         "byte": work.byte,
         "intensity_flop_per_byte": work.intensity_flop_per_byte,
         "ridge_flop_per_byte": rates.matmul_flop_per_s / rates.mem_bw_byte_per_s,
         "bound": time.bound,
         **{f"{term}_s": getattr(time, f"{term}_s") for term in decoding.TERMS},
-        "tau": 1.0,
-        "stream_tok_per_s": 1 / time.pass_s,
-        "node_tok_per_s": copies * batch / time.pass_s,
+        "positions": width,
+        "tau": decoder.tokens_per_pass,
+        "stream_tok_per_s": decoder.tokens_per_pass / between.cycle_s,
+        "node_tok_per_s": copies * batch * decoder.tokens_per_pass / between.cycle_s,
         "max_batch": int(room),
         "fits": bool(room >= batch),
     }
@@ -702,9 +798,14 @@ def step(
         f"memory holds {result['max_batch']} such sequences",
         "this is {model}, weights {weights}, cache {kv}, on {replicas} x {tp} {gpu}".format(**result),
     ]
+    if decoder.kind != "ar":
+        made = "{decoder}: {tau:.3g} useful tokens from {positions:g} positions of a pass".format(**result)
+        drafts = f", drafts add {1e3 * between.draft_s:.3g} ms" if decoder.kind == "speculative" else ""
+        lines.insert(1, made + drafts)
     if not result["fits"]:
         lines.insert(0, f"does not fit: memory holds {result['max_batch']} such sequences; times as if there were room")
-    near = None if ideal else nearest_step(replica, batch=batch)
+    # what was measured is one token at a time
+    near = None if ideal or decoder.kind != "ar" else nearest_step(replica, batch=batch)
     if near is not None:
         result["nearest_measured"] = near
         lines.append(

@@ -139,6 +139,7 @@ positive = Door("a number above 0", lambda a: a > 0)
 not_negative = Door("a number, 0 or above", lambda a: a >= 0)
 fraction = Door("a fraction above 0 and at most 1", lambda a: (a > 0) & (a <= 1))
 share = Door("a fraction from 0 to 1", lambda a: (a >= 0) & (a <= 1))
+at_least_one = Door("a number, 1 or above", lambda a: a >= 1)
 whole = Door("a whole number, 1 or above", lambda a: (a >= 1) & (a == np.floor(a)))
 
 

@@ -536,7 +536,7 @@ def schedule_s(steps: Iterable[Step], replica: Replica, efficiency: Efficiency =
     )
 
 
-def _prompt_part(new_tokens: Any, cached_tokens: Any, prompts: Any, chunk_tokens: Any) -> tuple[Part, Any]:
+def prompt_part(new_tokens: Any, cached_tokens: Any, prompts: Any, chunk_tokens: Any) -> tuple[Part, Any]:
     """Return what prompts put into one pass, and how many passes one prompt takes.
 
     A prompt longer than the chunk takes several passes of its own; shorter ones share a pass, ``prompts`` of
@@ -548,7 +548,8 @@ def _prompt_part(new_tokens: Any, cached_tokens: Any, prompts: Any, chunk_tokens
     return part, new_tokens / (tokens * together)
 
 
-def _new_tokens(input_tokens: ArrayLike, cached_tokens: ArrayLike) -> tuple[Any, Any]:
+def new_tokens(input_tokens: ArrayLike, cached_tokens: ArrayLike) -> tuple[Any, Any]:
+    """Split prompts into tokens to compute and tokens that a cache holds; arguments as in `prefill_s`."""
     prompt, cached = positive("input_tokens", input_tokens), not_negative("cached_tokens", cached_tokens)
     if np.any(cached >= prompt):
         raise InputError("cached_tokens", float(np.max(cached)), "fewer than the input: the last token is computed")
@@ -564,9 +565,9 @@ def prefill_steps(
     chunk_tokens: ArrayLike = CHUNK_TOKENS,
 ) -> list[Step]:
     """List the passes that read the prompts of a batch, of each what no cache holds; arguments as in `prefill_s`."""
-    new, cached = _new_tokens(input_tokens, cached_tokens)
+    new, cached = new_tokens(input_tokens, cached_tokens)
     prompts = positive("batch", batch)
-    part, passes = _prompt_part(new, cached, prompts, positive("chunk_tokens", chunk_tokens))
+    part, passes = prompt_part(new, cached, prompts, positive("chunk_tokens", chunk_tokens))
     return [Step(passes * prompts, demand(replica, part))]
 
 
@@ -630,10 +631,10 @@ def token_steps(
     chunk_tokens: ArrayLike = CHUNK_TOKENS,
 ) -> list[Step]:
     """List the passes between two tokens of a stream; arguments as in `tpot_s`."""
-    new, cached = _new_tokens(input_tokens, cached_tokens)
+    new, cached = new_tokens(input_tokens, cached_tokens)
     n, answer = positive("batch", batch), positive("output_tokens", output_tokens)
     decoding = Part(n, np.asarray(input_tokens, float) + answer / 2)
-    prompts, passes = _prompt_part(new, cached, n / answer, positive("chunk_tokens", chunk_tokens))
+    prompts, passes = prompt_part(new, cached, n / answer, positive("chunk_tokens", chunk_tokens))
     neighbours = np.maximum(n - 1.0, 0.0) if others is None else not_negative("others", others)
     share = neighbours / answer * passes
     return [Step(1.0 - share, demand(replica, decoding)), Step(share, demand(replica, decoding, prompts))]

@@ -6,6 +6,7 @@ An `Architecture` is a record of whole numbers: one model, its layers and their 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -13,7 +14,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
-from analysis.inputs import InputError
+import numpy as np
+
+from analysis.inputs import InputError, at_least_one, not_negative, scalar_or_array, share, whole
 
 #: Formats that a matmul unit computes in. Weights may be stored in a narrower one.
 COMPUTE_FORMATS = ("tf32", "bf16", "fp8", "fp4", "int8")
@@ -704,3 +707,132 @@ class Efficiency:
     link_byte_per_s: Any = float("inf")
     activation_share: Any = 0.0
     overlap: float = float("inf")
+
+
+# --- Decoder: how an answer is made ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """How an answer is made: positions that a pass computes, tokens that it yields. Made by its four methods.
+
+    Parameters
+    ----------
+    kind : {"ar", "speculative", "diffusion", "full-sequence"}
+    positions : float or array
+        Positions that one pass computes for each sequence; a full-sequence decoder computes prompt and
+        answer, so that the request decides, and 0 stands here. [1]
+    tokens_per_pass : float or array
+        Useful tokens of one pass; NaN for a full-sequence decoder, where the answer decides. [token]
+    block_tokens : float or array
+        Answers come in whole blocks of so many tokens; endless where the answer is one block. [token]
+    passes_per_block : float or array
+        Mean passes of a block, the one that commits it included. [1]
+    draft_share : float or array
+        Time of a cycle's drafts over that of the target's pass over one position at the same batch. [1]
+    acceptance, draft_length, draft_cost : float or array
+        As given to `speculative`, 0 elsewhere. [1]
+    """
+
+    kind: Literal["ar", "speculative", "diffusion", "full-sequence"]
+    positions: Any
+    tokens_per_pass: Any
+    block_tokens: Any = 1.0
+    passes_per_block: Any = 1.0
+    draft_share: Any = 0.0
+    acceptance: Any = 0.0
+    draft_length: Any = 0.0
+    draft_cost: Any = 0.0
+
+    @staticmethod
+    def autoregressive() -> Decoder:
+        """One position, one token."""
+        return Decoder("ar", 1.0, 1.0)
+
+    @staticmethod
+    def speculative(*, acceptance: Any, draft_length: Any, draft_cost: Any = 0.0) -> Decoder:
+        r"""Draft a chain of tokens and verify it in one pass.
+
+        .. math:: \tau = \sum_{i=0}^{g} a^i = \frac{1 - a^{g+1}}{1 - a}
+
+        Parameters
+        ----------
+        acceptance : float or array
+            Chance that a draft is accepted if all before it were. [1]
+        draft_length : float or array
+            Drafts of a cycle, whole. [1]
+        draft_cost : float or array
+            Time of one draft over that of the target's pass over one position, at the same batch: a draft
+            model about its share of the bytes, extra heads less, prompt look-up next to nothing. [1]
+
+        Raises
+        ------
+        InputError
+            If a number is outside its domain.
+
+        Examples
+        --------
+        >>> round(Decoder.speculative(acceptance=0.8, draft_length=4).tokens_per_pass, 4)
+        3.3616
+        """
+        a, g, c = (
+            share("acceptance", acceptance),
+            whole("draft_length", draft_length),
+            not_negative("draft_cost", draft_cost),
+        )
+        # log1p keeps the quotient exact near certain acceptance, where 1 - a^(g+1) would lose its digits
+        miss = np.maximum(1.0 - a, 1e-300)
+        tau = np.where(a < 1, -np.expm1((g + 1) * np.log(np.maximum(a, 1e-300))) / miss, g + 1)
+        return Decoder(
+            "speculative",
+            scalar_or_array(g + 1),
+            scalar_or_array(np.asarray(tau)),
+            draft_share=scalar_or_array(g * c),
+            acceptance=scalar_or_array(a),
+            draft_length=scalar_or_array(g),
+            draft_cost=scalar_or_array(c),
+        )
+
+    @staticmethod
+    def diffusion(*, block_tokens: Any, passes: Any) -> Decoder:
+        r"""Block by block: each is refined in several passes, then committed to the cache.
+
+        .. math:: \tau = L / T
+
+        Parameters
+        ----------
+        block_tokens : float or array
+            Tokens of a block, L. [token]
+        passes : float or array
+            Passes of a block with the one that commits it, T; the mean of an adaptive number, at least 1. [1]
+
+        Raises
+        ------
+        InputError
+            If a number is outside its domain.
+
+        Examples
+        --------
+        >>> round(Decoder.diffusion(block_tokens=256, passes=17).tokens_per_pass, 2)
+        15.06
+        """
+        block, t = whole("block_tokens", block_tokens), at_least_one("passes", passes)
+        return Decoder(
+            "diffusion", scalar_or_array(block), scalar_or_array(block / t), scalar_or_array(block), scalar_or_array(t)
+        )
+
+    @staticmethod
+    def full_sequence(*, passes: Any) -> Decoder:
+        """Prompt and answer at once, recomputed in each of so many passes, without a cache.
+
+        Raises
+        ------
+        InputError
+            If the passes are below 1.
+
+        Examples
+        --------
+        >>> Decoder.full_sequence(passes=64).passes_per_block
+        64.0
+        """
+        return Decoder("full-sequence", 0.0, math.nan, math.inf, scalar_or_array(at_least_one("passes", passes)))

@@ -581,3 +581,45 @@ def test_a_forgiven_spelling_is_named_in_the_answer(capsys):
         assert (found["model"], found["gpu"], found["tp"], found["replicas"]) == ("llama-3.1-70b", "h100-sxm", 4, 2)
         assert main(command) == 0
         assert "this is llama-3.1-70b, weights bf16, cache bf16, on 2 x 4 h100-sxm" in capsys.readouterr().out
+
+
+GEMMA = ["step", "--model", "gemma-4-26b-a4b", "--gpu", "h100-sxm", "--gpus", "1", "--weights", "fp8", "--batch", "1"]
+
+
+def test_a_step_of_diffusion_reads_all_experts_and_stays_memory_bound(capsys):
+    """256 positions in 17 passes: 15.06 tokens each; 25.2 GB over 3.35 TB/s; 77 FLOP/byte against a ridge of 591."""
+    found = answer(capsys, *GEMMA, "--context", "1000", "--decoder", "diffusion", "--block", "256", "--passes", "17")
+    assert found["tau"] == pytest.approx(256 / 17)
+    assert found["floor_s"] == pytest.approx(25.2e9 / 3.35e12, rel=0.05)
+    assert found["intensity_flop_per_byte"] == pytest.approx(77, rel=0.1)
+    assert found["ridge_flop_per_byte"] == pytest.approx(591, rel=0.01)
+    assert found["bound"] == "weights"
+    assert found["stream_tok_per_s"] == pytest.approx(found["tau"] / found["step_s"])
+
+
+def test_a_step_of_speculation_adds_its_drafts(capsys):
+    plain = answer(capsys, *GEMMA, "--context", "1000")
+    drafts = ["--decoder", "speculative", "--acceptance", "0.8", "--draft-length", "4"]
+    found = answer(capsys, *GEMMA, "--context", "1000", *drafts, "--draft-cost", "0.1")
+    assert found["tau"] == pytest.approx(3.3616)
+    assert found["positions"] == 5
+    assert found["draft_s"] == pytest.approx(0.4 * plain["step_s"])
+    assert found["stream_tok_per_s"] == pytest.approx(3.3616 / (found["step_s"] + found["draft_s"]))
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ("--decoder diffusion --block 32", "--passes: got nothing, expected a value, as --decoder diffusion needs it"),
+        ("--decoder diffusion --block 0 --passes 4", "--block: got 0.0, expected a whole number, 1 or above"),
+        ("--decoder diffusion --block 32 --passes 0", "--passes: got 0.0, expected a number, 1 or above"),
+        (
+            "--decoder speculative --acceptance 1.1 --draft-length 4",
+            "--acceptance: got 1.1, expected a fraction from 0 to 1",
+        ),
+        ("--acceptance 0.5", "--acceptance: got 0.5, expected no such option with --decoder ar"),
+        ("--decoder tree", "--decoder: got 'tree', expected ar or speculative or diffusion"),
+    ],
+)
+def test_decoders_that_cannot_be_are_one_line(capsys, options, line):
+    assert refused(capsys, *GEMMA, "--context", "1000", *options.split()) == line
