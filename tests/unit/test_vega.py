@@ -2,6 +2,7 @@
 
 import json
 import re
+from inspect import signature
 from xml.etree import ElementTree as Xml
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from sympy import (
     Abs,
     And,
+    Expr,
     Float,
     Function,
     I,
@@ -70,12 +72,13 @@ FORMS = [
 ]
 #: Derivations of the book, whatever they are: none may be printed wrongly.
 DERIVED = [
-    with_constants(getattr(module, name)())
+    with_constants(derivation())
     for module in (cost, decoding, roofline, transformer)
-    for name in dir(module)
-    if name in getattr(module, "__dict__", {})
-    and getattr(getattr(module, name), "__module__", "") == module.__name__
+    for name, derivation in vars(module).items()
+    if getattr(derivation, "__module__", "") == module.__name__
     and not name.startswith("_")
+    and not signature(derivation).parameters
+    and isinstance(derivation(), Expr)
 ]
 
 
