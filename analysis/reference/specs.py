@@ -665,6 +665,9 @@ class Replica:
     split_attention : bool
         True: tensor parallelism, every GPU has its share of the heads of all sequences. False: only the
         experts are split, and each GPU attends for sequences of its own.
+    expert_skew : float
+        Share of the positions that use the favourite experts, 0 to 1, as in
+        `analysis.model.transformer.expert_union`; 0: routing is even. [1]
     """
 
     architecture: Architecture
@@ -672,6 +675,7 @@ class Replica:
     accelerator: Accelerator
     gpus: int = 1
     split_attention: bool = True
+    expert_skew: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,56 @@ SCHEMAS = {
                 }
             ),
         ),
+        # how answers were made, and what that gained; `analysis.reference.decoder_tables` reads the next three
+        Schema(
+            "diffusion",
+            (
+                *("id", "model", "backbone", "decoder", "method", "weights", "accelerator", "accelerators", "engine"),
+                *("batch", "answer_tokens", "block_tokens", "denoising_steps", "task", "against", "unused"),
+            ),
+            {
+                "output_rate": "token/s",
+                "ttft": "s",
+                "e2e": "s",
+                "tokens_per_pass": "1",
+                "speedup": "1",
+                "score": "%",
+                "max_batch": "count",
+                "crossover_batch": "count",
+            },
+            frozenset(
+                {
+                    *("backbone", "weights", "accelerator", "accelerators", "engine", "batch", "answer_tokens"),
+                    *("block_tokens", "denoising_steps", "against", "unused"),
+                }
+            ),
+        ),
+        Schema(
+            "speculation",
+            (
+                *("id", "method", "shape", "model", "backbone", "draft", "weights", "accelerator", "accelerators"),
+                *("engine", "batch", "temperature", "task", "draft_length", "unused"),
+            ),
+            {
+                "output_rate": "token/s",
+                "baseline_rate": "token/s",
+                "speedup": "1",
+                "tokens_per_pass": "1",
+                "acceptance": "1",
+            },
+            frozenset(
+                {
+                    *("shape", "backbone", "draft", "weights", "accelerator", "accelerators", "engine", "batch"),
+                    *("temperature", "draft_length", "unused"),
+                }
+            ),
+        ),
+        Schema(
+            "scaling",
+            ("study", "model", "decoder", "training_flop", "task", "coefficient", "unused"),
+            {"loss": "1", "params_optimal": "count", "score": "%", "coefficient": "1"},
+            frozenset({"training_flop", "task", "coefficient", "unused"}),
+        ),
         Schema("collectives", ("accelerator", "accelerators", "engine", "mode", "message_byte"), {"all_reduce": "us"}),
         Schema(
             "tools",
@@ -168,6 +218,7 @@ SCHEMAS = {
             frozenset({"input_tokens", "output_tokens"}),
         ),
         Schema("rules", ("jurisdiction", "rule"), {"external_api_forbidden": "1"}),
+        Schema("fleet_utilization", ("fleet", "work"), {"utilization": "1"}),
     )
 }
 
