@@ -104,6 +104,56 @@ SCHEMAS = {
                 }
             ),
         ),
+        # how answers were made, and what that gained; `analysis.reference.decoder_tables` reads the next three
+        Schema(
+            "diffusion",
+            (
+                *("id", "model", "backbone", "decoder", "method", "weights", "accelerator", "accelerators", "engine"),
+                *("batch", "answer_tokens", "block_tokens", "denoising_steps", "task", "against", "unused"),
+            ),
+            {
+                "output_rate": "token/s",
+                "ttft": "s",
+                "e2e": "s",
+                "tokens_per_pass": "1",
+                "speedup": "1",
+                "score": "%",
+                "max_batch": "count",
+                "crossover_batch": "count",
+            },
+            frozenset(
+                {
+                    *("backbone", "weights", "accelerator", "accelerators", "engine", "batch", "answer_tokens"),
+                    *("block_tokens", "denoising_steps", "against", "unused"),
+                }
+            ),
+        ),
+        Schema(
+            "speculation",
+            (
+                *("id", "method", "shape", "model", "backbone", "draft", "weights", "accelerator", "accelerators"),
+                *("engine", "batch", "temperature", "task", "draft_length", "unused"),
+            ),
+            {
+                "output_rate": "token/s",
+                "baseline_rate": "token/s",
+                "speedup": "1",
+                "tokens_per_pass": "1",
+                "acceptance": "1",
+            },
+            frozenset(
+                {
+                    *("shape", "backbone", "draft", "weights", "accelerator", "accelerators", "engine", "batch"),
+                    *("temperature", "draft_length", "unused"),
+                }
+            ),
+        ),
+        Schema(
+            "scaling",
+            ("study", "model", "decoder", "training_flop", "task", "coefficient", "unused"),
+            {"loss": "1", "params_optimal": "count", "score": "%", "coefficient": "1"},
+            frozenset({"training_flop", "task", "coefficient", "unused"}),
+        ),
         Schema("collectives", ("accelerator", "accelerators", "engine", "mode", "message_byte"), {"all_reduce": "us"}),
         Schema(
             "tools",
@@ -651,6 +701,41 @@ def node(instance: str, *, as_of: date, provider: str | None = None, prices: Own
         accelerator_count=int(row["value"]),
         prices={(offer["region"], offer["term"]): price(offer) for _, offer in offers.iterrows()},
     )
+
+
+def offers(accelerator: str, *, as_of: date, term: str = "on-demand", prices: OwnPrices | None = None) -> pd.DataFrame:
+    """List the nodes on offer with one accelerator, each at its lowest price of a term.
+
+    Parameters
+    ----------
+    accelerator : str
+        Slug of the part.
+    as_of : date
+        The day.
+    term : str
+        Price term.
+    prices : OwnPrices, optional
+        As `table`.
+
+    Returns
+    -------
+    DataFrame
+        ``provider``, ``instance``, ``gpus`` [1], ``usd_per_hour`` [USD/node_hour], the smallest node first.
+
+    Examples
+    --------
+    >>> rows = offers("h100-sxm", as_of=SNAPSHOT)
+    >>> sorted(set(rows["gpus"]))
+    [1, 8]
+    """
+    keys = ["provider", "instance"]
+    nodes = table("nodes", as_of=as_of).rows
+    nodes = nodes[(nodes["accelerator"] == accelerator) & (nodes["quantity"] == "accelerator_count")]
+    rows = node_prices(as_of=as_of, prices=prices).rows
+    lowest = rows[(rows["quantity"] == "price") & (rows["term"] == term)].groupby(keys)["value"].min()
+    found = nodes[[*keys, "value"]].merge(lowest.rename("usd_per_hour").reset_index(), on=keys)
+    found = found.rename(columns={"value": "gpus"}).astype({"gpus": int})
+    return found.sort_values(["gpus", "usd_per_hour", *keys], ignore_index=True)
 
 
 @cache
