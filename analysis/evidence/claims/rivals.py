@@ -205,7 +205,7 @@ LARGE_PLAIN, SMALL_BLOCKS = "llama-3.1-70b bf16 8", "llama-3.1-8b bf16 1"
         lambda space: fixed(space, rival="plain", prompt=100.0, answer=512.0, tokens_per_pass=9.0),
     ),
     inputs=_of("tokens_per_pass", "rival", "prompt", "answer", "acceptance"),
-    sources=("vllm-diffusiongemma", "llada2", "specdecode-bench"),
+    sources=("radar2026", "vllm-diffusiongemma", "llada2", "specdecode-bench"),
 )
 def ten_times_alone(point: Point, context: Context) -> Outcome:
     """For single requests that cannot wait, diffusion is ten times faster."""
@@ -262,7 +262,7 @@ def _computing_share(
         lambda space: fixed(space, prompt=30_000.0, answer=32.0),
     ),
     inputs=_of("tokens_per_pass", "prompt", "answer", "rival"),
-    sources=("peng2025"),
+    sources=("radar2026", "peng2025"),
 )
 def level_in_batch(point: Point, context: Context) -> Outcome:
     """In large batches diffusion's advantage vanishes, because both reach the limit of arithmetic."""
