@@ -218,6 +218,11 @@ SCHEMAS = {
             frozenset({"input_tokens", "output_tokens"}),
         ),
         Schema("rules", ("jurisdiction", "rule"), {"external_api_forbidden": "1"}),
+        Schema(
+            "routing",
+            ("model", "experts", "top_k", "positions"),
+            {"neighbour_share": "1", "expert_pool": "count"},
+        ),
         Schema("fleet_utilization", ("fleet", "work"), {"utilization": "1"}),
     )
 }
