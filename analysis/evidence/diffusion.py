@@ -458,16 +458,19 @@ def largest_active_params(
     rate, tokens = positive("tok_per_s", tok_per_s), at_least_one("tokens_per_pass", tokens_per_pass)
     n, width = positive("gpus", gpus), positive("bytes_per_weight", bytes_per_weight)
     passes = at_least_one("passes_per_block", passes_per_block)
-    peak = np.where(width < 2, accelerator.peak("fp8"), accelerator.peak("bf16"))
+    formats = accelerator.peak_flop_per_s
+    narrow = np.where(width < 1, accelerator.peak("fp4" if "fp4" in formats else "fp8"), accelerator.peak("fp8"))
+    peak = np.where(width < 2, narrow, accelerator.peak("bf16"))
     reading = tokens * n * accelerator.mem_bw_byte_per_s / (width * rate)
     computing = n * peak / (2 * rate * passes)
     return scalar_or_array(np.minimum(reading, computing))
 
 
+#: Whose rate, on which part, with how many bytes a weight: 8 bit assumed on H100, NVFP4 with its scales as reported.
 CLOSED = {
-    "Mercury Coder Mini": ("mercury-mini-h100", "h100-sxm"),
-    "Mercury Coder Small": ("mercury-small-h100", "h100-sxm"),
-    "Mercury 2": ("mercury-2-launch", "b200-sxm"),
+    "Mercury Coder Mini": ("mercury-mini-h100", "h100-sxm", 1.0),
+    "Mercury Coder Small": ("mercury-small-h100", "h100-sxm", 1.0),
+    "Mercury 2": ("mercury-2-launch", "b200-sxm", 0.5625),
 }
 
 
@@ -491,7 +494,7 @@ def possible_sizes(
     -------
     DataFrame
         Columns ``system``, ``tok_per_s``, ``accelerator``, ``gpus``, ``tokens_per_pass``, ``params_billion`` (the
-        most that a pass can use, 8-bit weights), ``bound`` (``bandwidth`` or ``arithmetic``). [1e9]
+        most that a pass can use), ``bound`` (``bandwidth`` or ``arithmetic``). [1e9]
 
     Raises
     ------
@@ -500,16 +503,17 @@ def possible_sizes(
 
     Notes
     -----
-    The part is an assumption for Mercury 2: its maker says Blackwell. The rate is read as one stream.
+    Which Blackwell part Mercury 2 ran on is not published (taken: B200), nor the format of the others (taken: 8
+    bit). The rate is read as one stream.
     """
     if name not in CLOSED:
         raise InputError("name", name, " or ".join(CLOSED))
-    setting, gpu = CLOSED[name]
+    setting, gpu, width = CLOSED[name]
     frame = decoder_tables.diffusion().set_index("id")
     rate = float(frame.loc[setting, "output_tok_per_s"])
     accelerator: Accelerator = part(gpu)
     tokens, n = (a.ravel() for a in np.meshgrid(np.asarray(tokens_per_pass, float), np.asarray(gpus, float)))
-    at: dict[str, Any] = {"tok_per_s": rate, "tokens_per_pass": tokens, "gpus": n}
+    at: dict[str, Any] = {"tok_per_s": rate, "tokens_per_pass": tokens, "gpus": n, "bytes_per_weight": width}
     by_reading = largest_active_params(accelerator, **at)
     both = largest_active_params(accelerator, **at, passes_per_block=passes_per_block)
     return pd.DataFrame(

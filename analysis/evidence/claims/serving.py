@@ -7,29 +7,25 @@ those are from measurements.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.evidence.claims.registry import Context, Counterfactual, Outcome, Stated, Structure, claim
+from analysis.evidence.claims.replicas import ENGINE, GPUS, by_replica
 from analysis.evidence.scenarios import Choice, Point, Range, Space, fixed
 from analysis.model import decoding
 from analysis.model.transformer import weight_bytes, weight_bytes_streamed
-from analysis.reference.efficiency import efficiency, memory_rule
+from analysis.reference.efficiency import memory_rule
 from analysis.reference.model_config import shipped
 from analysis.reference.specs import Efficiency, Replica
-from analysis.reference.tables import NEWEST, accelerator
 from analysis.symbolic import decoding as symbolic
 from analysis.symbols import BYTES_PER_WEIGHT, CONTEXT, KAPPA
 
 BATCHING, PREFILL = "batching", "prefill"
 #: Labels of their claim checks: a label is unique in the book.
 ON_BATCHING, ON_PREFILL = "batching-claims", "prefill-claims"
-#: The node that the article names has eight of these.
-GPU, GPUS = "h100-sxm", 8
-ENGINE = "vllm"
 #: "Moves less memory per token" is met where a pass reads at most this share of the weights.
 MUCH_LESS = 0.5
 #: "Mostly" and "much of its time" are more than this share.
@@ -37,33 +33,6 @@ MOST = 0.5
 
 
 # --- Rates of the samples ----------------------------------------------------------------------
-
-
-@cache
-def _set_up(model: str, weights: str, gpus: int) -> tuple[Replica, Efficiency]:
-    config = shipped(model)
-    precision = config.precision
-    if precision.weights == "bf16":
-        precision = precision.with_formats(weights=weights, kv=None)
-    replica = Replica(config.architecture, precision, accelerator(GPU, as_of=NEWEST), gpus)
-    return replica, efficiency(replica, ENGINE)
-
-
-def _by_replica(
-    point: Point, of: Callable[[Replica, Efficiency, dict[str, NDArray[Any]]], NDArray[np.float64]]
-) -> NDArray[np.float64]:
-    """Compute one number for each sample, in one call for all samples that share a replica."""
-    shape = np.shape(point["model"])
-    choices = [np.broadcast_to(point[name], shape).reshape(-1) for name in ("model", "weights", "gpus")]
-    names = np.array([f"{model} {weights} {int(gpus)}" for model, weights, gpus in zip(*choices, strict=True)])
-    keys, which = np.unique(names, return_inverse=True)
-    found = np.empty(which.size)
-    for index, key in enumerate(keys):
-        model, weights, gpus = str(key).split()
-        here = which == index
-        of_key = {name: np.broadcast_to(values, shape).reshape(-1)[here] for name, values in point.items()}
-        found[here] = of(*_set_up(model, weights, int(gpus)), of_key)
-    return found.reshape(shape)
 
 
 def _room(replica: Replica, at: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
@@ -125,7 +94,7 @@ def _ratio(point: Point) -> Outcome:
         few = _served(replica, reached, at, np.where(fits, at["small"], 1.0))
         return np.where(fits, many / few, np.nan)
 
-    ratio = _by_replica(point, of)
+    ratio = by_replica(point, of)
     defined = np.isfinite(ratio)
     return Outcome(FROM_10_TO_30.contains(np.nan_to_num(ratio)), value=ratio, defined=defined)
 
@@ -168,7 +137,7 @@ def weights_read_once() -> Structure:
 )
 def hundreds_at_once(point: Point, context: Context) -> Outcome:
     """A node can compute hundreds of requests at once."""
-    room = _by_replica(point, lambda replica, _, at: _room(replica, at))
+    room = by_replica(point, lambda replica, _, at: _room(replica, at))
     return Outcome(room >= 100, value=room, defined=room > 0)
 
 
@@ -242,7 +211,7 @@ def generation_is_memory_bound(point: Point, context: Context) -> Outcome:
         reading = (time.weights_s + time.kv_s) / (time.matmul_s + time.attention_s)
         return np.where(_room(replica, at) >= at["batch"], reading, np.nan)
 
-    ratio = _by_replica(point, of)
+    ratio = by_replica(point, of)
     return Outcome(np.nan_to_num(ratio) > 1, value=ratio, defined=np.isfinite(ratio))
 
 
@@ -279,7 +248,7 @@ def several_thousand_tokens(point: Point, context: Context) -> Outcome:
         served = _served(replica, reached, at, np.maximum(batch, 1.0))
         return np.where(batch >= 1, GPUS / replica.gpus * served, np.nan)
 
-    rate = _by_replica(point, of)
+    rate = by_replica(point, of)
     return Outcome(STANDARD_NODE.contains(np.nan_to_num(rate)), value=rate, defined=np.isfinite(rate))
 
 
@@ -307,7 +276,7 @@ def _stream(point: Point, of: Callable[[Any, Any, Any], Any]) -> NDArray[np.floa
     def one(replica: Replica, reached: Efficiency, at: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
         return np.where(_room(replica, at) >= 1, of(replica, reached, at), np.nan)
 
-    return _by_replica(point, one)
+    return by_replica(point, one)
 
 
 @claim(
@@ -432,7 +401,7 @@ def prompts_are_compute_bound(point: Point, context: Context) -> Outcome:
         )
         return np.asarray((time.matmul_s + time.attention_s) / (time.weights_s + time.kv_s))
 
-    ratio = _by_replica(point, of)
+    ratio = by_replica(point, of)
     return Outcome(ratio > 1, value=ratio)
 
 
@@ -467,5 +436,5 @@ def extraction_mostly_reads(point: Point, context: Context) -> Outcome:
         share = held * reading / (at["answer"] * decode + held * reading)
         return np.where(batch >= 1, share, np.nan)
 
-    share = _by_replica(point, of)
+    share = by_replica(point, of)
     return Outcome(np.nan_to_num(share) > MOST, value=share, defined=np.isfinite(share))
