@@ -112,6 +112,22 @@ def cli() -> None:
     """Answer what a token costs on hardware that you own, and which decoder changes the answer."""
 
 
+def _given(name: str) -> bool:
+    """Whether an option was typed, rather than left at its default."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is not None and source is not click.core.ParameterSource.DEFAULT
+
+
+def _refuse_idle(names: Sequence[str], because: str) -> None:
+    """Refuse options that would change nothing: whoever typed one believes that it does."""
+    context = click.get_current_context()
+    for param in context.command.params:
+        if param.name in names and _given(param.name):
+            value = context.params[param.name]
+            got = value.isoformat() if isinstance(value, date) else getattr(value, "name", value)
+            raise InputError(_option(param), got, f"no such option {because}")
+
+
 def _print(result: Mapping[str, Any] | Sequence[Any], *, as_json: bool, text: str) -> None:
     """Print an answer: numbers that a computer can hold, and text that leaves the terminal as it is."""
     try:
@@ -205,6 +221,11 @@ def cost(
 ) -> None:
     """Cost of a million tokens on a node, or what it takes to reach a cost."""
     from analysis.model import cost as model
+
+    if solve == "node-usd-per-hour":
+        _refuse_idle(("term", "region", "own", "as_of"), "where the price is what is solved for")
+    elif node is None and node_usd_per_hour is not None:
+        _refuse_idle(("term", "region", "own", "as_of"), "with --node-usd-per-hour: the typed price is the price")
 
     # each quantity of the identity: its option, the function that solves for it, how the answer reads
     quantities: dict[str, tuple[str, Callable[..., Any], str]] = {
@@ -339,6 +360,12 @@ def breakeven(
     from analysis.reference.specs import RequestMix
     from analysis.reference.tables import nearest, tariffs, ttft
 
+    if node_usd_per_hour is not None and node is None:
+        _refuse_idle(("region", "sublet_usd_per_hour"), "with --node-usd-per-hour: the typed price is the price")
+    elif ownership in ("bought", "sunk"):
+        _refuse_idle(("region",), f"with --ownership {ownership}: hardware is bought anywhere")
+    if ownership != "sunk":
+        _refuse_idle(("sublet_usd_per_hour",), f"with --ownership {ownership}: rent is forgone where the node is sunk")
     if node is None or ownership in ("rent", "reserved"):
         term = "on-demand" if ownership == "rent" else ownership
         price = node_price(node, node_usd_per_hour, term, region, as_of, own)
@@ -524,6 +551,8 @@ def model(model: str, weights: str | None, kv: str | None, context: float, as_js
         "attention_flop_per_token": transformer.attention_flop(architecture, context_tokens=context),
         "left_out": list(architecture.left_out),
     }
+    window, beyond = _window(architecture, context)
+    result |= window
     lines = [
         f"{result['model']}: weights {precision.weights}, cache {precision.kv}, products in {precision.compute}",
         "{params_total:,} parameters, {params_active:,} active for a token, {params_matmul:,} multiply it",
@@ -532,9 +561,10 @@ def model(model: str, weights: str | None, kv: str | None, context: float, as_js
         "{kv_bytes_per_sequence:,.0f}, {kv_bytes_per_sequence_reserved:,.0f} where every layer keeps every token",
         "{flop_per_token:,.0f} FLOP per token, and {attention_flop_per_token:,.0f} of attention at that context",
     ]
+    lines = [lines[0], *(line.format(**result) for line in lines[1:])]
     if architecture.left_out:
         lines.append(f"not counted: {', '.join(architecture.left_out)}")
-    _print(result, as_json=as_json, text="\n".join([lines[0], *(line.format(**result) for line in lines[1:])]))
+    _print(result, as_json=as_json, text="\n".join(lines + beyond))
 
 
 @prices.command("import")
@@ -550,6 +580,8 @@ def import_prices(form: str, file: str, out: str, provider: str | None, as_of: d
 
     from analysis.reference import price_feeds
 
+    if form != "skypilot":
+        _refuse_idle(("provider",), f"with {form}: its entries name who sells")
     result, report = Path(out), price_feeds.report_path(Path(out))
     for written in (result, report):
         if written.resolve() == Path(file).resolve():
@@ -703,6 +735,8 @@ def _efficiency(replica: Any, engine: str, *, ideal: bool) -> Any:
     from analysis.model.decoding import IDEAL
     from analysis.reference.efficiency import efficiency, named
 
+    if ideal:
+        _refuse_idle(("engine",), "with --ideal, which takes no fitted constants")
     try:
         return IDEAL if ideal else efficiency(replica, named("engine", engine))
     except InputError as refusal:
@@ -789,6 +823,8 @@ def step(
         "max_batch": int(room),
         "fits": bool(room >= batch),
     }
+    window, beyond = _window(replica.architecture, context)
+    result |= window
     lines = [
         "{kind}: {ms:.3g} ms for a pass, floor {floor_ms:.3g} ms; largest term: {bound}".format(
             ms=1e3 * time.pass_s, floor_ms=1e3 * result["floor_s"], **result
@@ -798,6 +834,7 @@ def step(
         f"memory holds {result['max_batch']} such sequences",
         "this is {model}, weights {weights}, cache {kv}, on {replicas} x {tp} {gpu}".format(**result),
     ]
+    lines += beyond
     if decoder.kind != "ar":
         made = "{decoder}: {tau:.3g} useful tokens from {positions:g} positions of a pass".format(**result)
         drafts = f", drafts add {1e3 * between.draft_s:.3g} ms" if decoder.kind == "speculative" else ""
@@ -893,11 +930,21 @@ def prefill(
         "passes": float(passes.count),
         "input_tok_per_s": float(batch * prompt / (passes.count * time.pass_s)),
     }
+    window, beyond = _window(replica.architecture, prompt)
+    result |= window
     text = (
         "{kind}: {prefill_s:.4g} s, floor {floor_s:.4g} s; largest term: {bound}; {input_tok_per_s:,.0f} tokens/s\n"
         "this is {model}, weights {weights}, cache {kv}, on {replicas} x {tp} {gpu}"
     )
-    _print(result, as_json=as_json, text=text.format(**result))
+    _print(result, as_json=as_json, text="\n".join([text.format(**result), *beyond]))
+
+
+def _window(architecture: Any, tokens: float) -> tuple[dict[str, Any], list[str]]:
+    """Say whether a context is longer than the model's own limit: what follows then cannot be run as it is."""
+    limit = architecture.max_context
+    beyond = limit is not None and tokens > limit
+    said = f"beyond the model: its config ends at {limit or 0:,} tokens, and {tokens:,.0f} are asked for"
+    return {"max_context_tokens": limit, "beyond_max_context": beyond}, [said] if beyond else []
 
 
 def _asked(replica: Any, copies: float) -> dict[str, Any]:
@@ -910,6 +957,49 @@ def _asked(replica: Any, copies: float) -> dict[str, Any]:
         "weights": replica.precision.weights,
         "kv": replica.precision.kv,
     }
+
+
+#: What can be asked for by name: the kind, and the options that take it.
+NAMES = {
+    "models": "--model, model",
+    "gpus": "--gpu",
+    "engines": "--engine",
+    "nodes": "--node",
+    "apis": "--api",
+}
+
+
+def _names(kind: str, day: date) -> list[str]:
+    """List the names of one kind, each one that a command takes on that day."""
+    from analysis.reference import efficiency, model_config, tables
+
+    if kind == "models":
+        return model_config.names()
+    if kind == "engines":
+        return efficiency.engines()
+    if kind == "gpus":
+        return sorted(part.name for part in tables.accelerators(as_of=tables.NEWEST))
+    rows, column = {
+        "nodes": (tables.node_prices(as_of=day), "instance"),
+        "apis": (tables.api_prices(as_of=day), "model"),
+    }[kind]
+    return sorted(set(rows.rows[column]))
+
+
+@cli.command()
+@click.argument("kind", required=False, type=click.Choice(list(NAMES)))
+@as_of_option
+@json_option
+def names(kind: str | None, as_of: date, as_json: bool) -> None:
+    """List what can be asked for: models, GPUs, engines, nodes and APIs with a price on that day."""
+    if kind in ("models", "gpus", "engines"):
+        _refuse_idle(("as_of",), f"with {kind}: only prices begin on a day")
+    found = {each: _names(each, as_of) for each in ([kind] if kind else NAMES)}
+    if kind:
+        text = "\n".join(found[kind]) or "none on that day"
+    else:
+        text = "\n".join(f"{each} ({NAMES[each]}): {', '.join(those)}" for each, those in found.items())
+    _print(found, as_json=as_json, text=text)
 
 
 @cli.command()

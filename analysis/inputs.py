@@ -1,4 +1,4 @@
-"""Doors: checks that arguments pass before a formula sees them.
+"""Doors: checks that arguments pass before a formula sees them, and the way in and out for files.
 
 Every refusal in this package has one shape, ``WHERE: got VALUE, expected WHAT``, so that the
 command line can print it as one line and a test can look for the value in it.
@@ -6,8 +6,10 @@ command line can print it as one line and a test can look for the value in it.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,6 +77,42 @@ def read_file(path: Path, *, at_most: int, expected: str) -> bytes:
     if len(raw) > at_most:
         raise InputError(str(path), Words(f"more than {at_most:,} bytes"), expected)
     return raw
+
+
+def write_files(texts: Iterable[tuple[Path, str]]) -> None:
+    """Write several text files; each appears whole or not at all, and none before all of them could be written.
+
+    Parameters
+    ----------
+    texts : iterable of (Path, str)
+        The files. One that is there keeps its mode; a new one gets the mode that any other new file has.
+
+    Raises
+    ------
+    InputError
+        If a file can't be written: its folder is missing or read-only, the disk is full, a limit is reached.
+    """
+    ready: list[tuple[Path, Path]] = []
+    path = Path()
+    try:
+        for path, text in texts:
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            ready.append((Path(name), path))
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+            # mkstemp makes files for the owner only; these are meant to be shared like any other
+            umask = os.umask(0)
+            os.umask(umask)
+            Path(name).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~umask)
+        while ready:
+            temporary, path = ready[0]
+            temporary.replace(path)
+            del ready[0]
+    except OSError as error:
+        raise InputError(str(path), Words(error.strerror or "no file"), "a file that can be written") from None
+    finally:
+        for temporary, _ in ready:
+            temporary.unlink(missing_ok=True)
 
 
 class Words(str):

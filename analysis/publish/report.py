@@ -160,7 +160,11 @@ def _build(work: Path, named: Path | None, own: OwnPrices, workers: int, progres
         progress("executing chapters", done, len(paths))
 
     progress("executing chapters", 0, len(paths))
-    _, failed = notebooks.refresh(paths, workers=workers, environment=environment, progress=step)
+    try:
+        _, failed = notebooks.refresh(paths, workers=workers, environment=environment, progress=step)
+    except InputError as refusal:
+        # a chapter that can't be written lies in a folder that nobody asked for by that name
+        raise InputError("--out", refusal.got, "a folder that can be written") from None
     if failed:
         raise InputError(_line(failed[0]), Words("a failure"), "a chapter that runs with these prices")
 

@@ -218,6 +218,7 @@ SCHEMAS = {
             frozenset({"input_tokens", "output_tokens"}),
         ),
         Schema("rules", ("jurisdiction", "rule"), {"external_api_forbidden": "1"}),
+        Schema("fleet_utilization", ("fleet", "work"), {"utilization": "1"}),
     )
 }
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from analysis.evidence import diffusion as measured
 from analysis.evidence.claims.registry import Context, Counterfactual, Evidence, Outcome, Stated, Structure, claim
-from analysis.evidence.claims.replicas import by_replica
+from analysis.evidence.claims.serving import by_replica
 from analysis.evidence.scenarios import Choice, Point, Range, Space, fixed
 from analysis.model.decoders import request_s
 from analysis.model.decoding import pass_time

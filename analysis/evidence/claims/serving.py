@@ -7,25 +7,29 @@ those are from measurements.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.evidence.claims.registry import Context, Counterfactual, Outcome, Stated, Structure, claim
-from analysis.evidence.claims.replicas import ENGINE, GPUS, by_replica
 from analysis.evidence.scenarios import Choice, Point, Range, Space, fixed
 from analysis.model import decoding
 from analysis.model.transformer import weight_bytes, weight_bytes_streamed
-from analysis.reference.efficiency import memory_rule
+from analysis.reference.efficiency import efficiency, memory_rule
 from analysis.reference.model_config import shipped
 from analysis.reference.specs import Efficiency, Replica
+from analysis.reference.tables import NEWEST, accelerator
 from analysis.symbolic import decoding as symbolic
 from analysis.symbols import BYTES_PER_WEIGHT, CONTEXT, KAPPA
 
 BATCHING, PREFILL = "batching", "prefill"
 #: Labels of their claim checks: a label is unique in the book.
 ON_BATCHING, ON_PREFILL = "batching-claims", "prefill-claims"
+#: The node that the article names has eight of these.
+GPU, GPUS = "h100-sxm", 8
+ENGINE = "vllm"
 #: "Moves less memory per token" is met where a pass reads at most this share of the weights.
 MUCH_LESS = 0.5
 #: "Mostly" and "much of its time" are more than this share.
@@ -33,6 +37,34 @@ MOST = 0.5
 
 
 # --- Rates of the samples ----------------------------------------------------------------------
+
+
+@cache
+def set_up(model: str, weights: str, gpus: int) -> tuple[Replica, Efficiency]:
+    """Return a model on so many of the node's GPUs, with what it reaches there under the engine."""
+    config = shipped(model)
+    precision = config.precision
+    if precision.weights == "bf16":
+        precision = precision.with_formats(weights=weights, kv=None)
+    replica = Replica(config.architecture, precision, accelerator(GPU, as_of=NEWEST), gpus)
+    return replica, efficiency(replica, ENGINE)
+
+
+def by_replica(
+    point: Point, of: Callable[[Replica, Efficiency, dict[str, NDArray[Any]]], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Compute one number for each sample, in one call for all samples that share a replica."""
+    shape = np.shape(point["model"])
+    choices = [np.broadcast_to(point[name], shape).reshape(-1) for name in ("model", "weights", "gpus")]
+    names = np.array([f"{model} {weights} {int(gpus)}" for model, weights, gpus in zip(*choices, strict=True)])
+    keys, which = np.unique(names, return_inverse=True)
+    found = np.empty(which.size)
+    for index, key in enumerate(keys):
+        model, weights, gpus = str(key).split()
+        here = which == index
+        of_key = {name: np.broadcast_to(values, shape).reshape(-1)[here] for name, values in point.items()}
+        found[here] = of(*set_up(model, weights, int(gpus)), of_key)
+    return found.reshape(shape)
 
 
 def _room(replica: Replica, at: dict[str, NDArray[Any]]) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sympy import simplify
 
 from analysis.evidence.claims.registry import Context, Counterfactual, Outcome, Stated, Structure, claim
-from analysis.evidence.claims.replicas import by_replica
+from analysis.evidence.claims.serving import by_replica
 from analysis.evidence.scenarios import Choice, Point, Range, Space, fixed
 from analysis.model.decoders import cycle
 from analysis.reference.specs import Decoder, Efficiency, Replica
