@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from functools import cache
@@ -407,6 +409,7 @@ def table(name: str, *, as_of: date, prices: OwnPrices | None = None) -> Table:
         As `prices_in_force`.
     """
     prices = prices_in_force(prices)
+    as_of = _OTHER_DAYS.get().get(name, as_of)
     rows, key = all_rows(name), (name, as_of, prices)
     if key not in _LAID or _LAID[key][0] is not rows:
         found = as_of_day(rows, SCHEMAS[name], as_of)
@@ -417,6 +420,40 @@ def table(name: str, *, as_of: date, prices: OwnPrices | None = None) -> Table:
     laid = _LAID[key][1]
     # a frame of its own, so that nobody writes into what another one reads
     return replace(laid, rows=laid.rows.copy())
+
+
+#: Tables that are read as of another day than is asked for, see `as_if`.
+_OTHER_DAYS: ContextVar[Mapping[str, date]] = ContextVar("other_days", default={})  # noqa: B039 - never changed
+
+
+@contextmanager
+def as_if(days: Mapping[str, date]) -> Iterator[None]:
+    """Read some tables as of another day, the others as they are asked for: to see what these alone move.
+
+    Parameters
+    ----------
+    days : mapping of str to date
+        The day for each such table.
+
+    Raises
+    ------
+    InputError
+        If there is no such table.
+
+    Examples
+    --------
+    >>> with as_if({"rules": date(2019, 1, 1)}):
+    ...     len(table("rules", as_of=SNAPSHOT).rows)
+    0
+    """
+    for name in days:
+        if name not in SCHEMAS:
+            raise InputError("table", name, f"one of {nearest(name, SCHEMAS)}")
+    before = _OTHER_DAYS.set(dict(days))
+    try:
+        yield
+    finally:
+        _OTHER_DAYS.reset(before)
 
 
 #: Tables as of a day with prices over them, and the rows that they were made from: a claim asks for the same again
