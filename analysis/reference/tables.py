@@ -220,6 +220,11 @@ SCHEMAS = {
             frozenset({"input_tokens", "output_tokens"}),
         ),
         Schema("rules", ("jurisdiction", "rule"), {"external_api_forbidden": "1"}),
+        Schema(
+            "routing",
+            ("model", "experts", "top_k", "positions"),
+            {"neighbour_share": "1", "expert_pool": "count"},
+        ),
         Schema("fleet_utilization", ("fleet", "work"), {"utilization": "1"}),
     )
 }
@@ -912,7 +917,7 @@ def ownership(hardware: str, *, as_of: date, prices: OwnPrices | None = None) ->
     Raises
     ------
     InputError
-        If no such node is known on that day; the message lists the nearest names.
+        If no such node is known on that day; the message lists the nearest names. If a cost is not known yet.
 
     Examples
     --------
@@ -924,6 +929,10 @@ def ownership(hardware: str, *, as_of: date, prices: OwnPrices | None = None) ->
     # what all nodes share first, so that a node's own figure takes its place
     rows = pd.concat([known.where(hardware="any"), known.where(hardware=hardware)])
     values = dict(zip(rows["quantity"], rows["value"], strict=True))
+    for quantity in SCHEMAS["ownership"].units:
+        if quantity not in values:
+            later = all_rows("ownership").query("quantity == @quantity")["as_of"].min()
+            raise InputError("as_of", as_of.isoformat(), f"a day from {later}, when {quantity} is first known")
     return Ownership(
         purchase_usd=values["purchase"],
         power_kw=values["power_max"] / WATT_PER_KILOWATT,
