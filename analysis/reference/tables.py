@@ -168,6 +168,21 @@ SCHEMAS = {
             frozenset({"input_tokens", "output_tokens"}),
         ),
         Schema("rules", ("jurisdiction", "rule"), {"external_api_forbidden": "1"}),
+        Schema(
+            "traces",
+            ("trace",),
+            {
+                "requests": "count",
+                "windows": "count",
+                "span": "s",
+                "stamp_step": "s",
+                "mean_rate": "1/s",
+                "mean_input": "token",
+                "mean_output": "token",
+                "cached_share": "1",
+                "gap_cv": "1",
+            },
+        ),
     )
 }
 
