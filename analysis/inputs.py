@@ -1,4 +1,4 @@
-"""Doors: checks that arguments pass before a formula sees them.
+"""Doors: checks that arguments pass before a formula sees them, and the way in and out for files.
 
 Every refusal in this package has one shape, ``WHERE: got VALUE, expected WHAT``, so that the
 command line can print it as one line and a test can look for the value in it.
@@ -6,8 +6,11 @@ command line can print it as one line and a test can look for the value in it.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,6 +80,51 @@ def read_file(path: Path, *, at_most: int, expected: str) -> bytes:
     return raw
 
 
+def write_files(texts: Iterable[tuple[Path, str]]) -> None:
+    """Write several text files; each appears whole or not at all, and none before all of them could be written.
+
+    Parameters
+    ----------
+    texts : iterable of (Path, str)
+        The files. One that is there keeps its mode; a new one gets the mode that any other new file has.
+
+    Raises
+    ------
+    InputError
+        If a file can't be written: its folder is missing or read-only, the disk is full, a limit is reached.
+    """
+    ready: list[tuple[Path, Path]] = []
+    path = Path()
+    try:
+        for path, text in texts:
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            ready.append((Path(name), path))
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+            # mkstemp makes files for the owner only; these are meant to be shared like any other
+            umask = os.umask(0)
+            os.umask(umask)
+            Path(name).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~umask)
+        while ready:
+            temporary, path = ready[0]
+            temporary.replace(path)
+            del ready[0]
+    except OSError as error:
+        raise InputError(str(path), Words(error.strerror or "no file"), "a file that can be written") from None
+    finally:
+        for temporary, _ in ready:
+            temporary.unlink(missing_ok=True)
+
+
+def or_one_line(command: Callable[[], None]) -> None:
+    """Run a command of a maintainer; a refusal is one line on standard error and exit status 2, as everywhere."""
+    try:
+        command()
+    except InputError as refusal:
+        print(f"error: {refusal}", file=sys.stderr)
+        sys.exit(2)
+
+
 class Words(str):
     """A description that stands in the place of a value, shown without quotes."""
 
@@ -140,6 +188,8 @@ not_negative = Door("a number, 0 or above", lambda a: a >= 0)
 fraction = Door("a fraction above 0 and at most 1", lambda a: (a > 0) & (a <= 1))
 share = Door("a fraction from 0 to 1", lambda a: (a >= 0) & (a <= 1))
 at_least_one = Door("a number, 1 or above", lambda a: a >= 1)
+percentile = Door("a number above 0 and below 100", lambda a: (a > 0) & (a < 100))
+whole_from_zero = Door("a whole number, 0 or above", lambda a: (a >= 0) & (a == np.floor(a)))
 whole = Door("a whole number, 1 or above", lambda a: (a >= 1) & (a == np.floor(a)))
 
 

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -23,7 +22,7 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from analysis.inputs import InputError
+from analysis.inputs import InputError, write_files
 from analysis.reference.tables import nearest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -232,19 +231,6 @@ def refreshed(path: Path, environment: Mapping[str, str] = MappingProxyType({}))
     return to_text(normalise(execute(notebook, path=path, environment=environment), stem=path.stem))
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Replace a file in one step, so that no reader ever sees half of it."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        temporary.chmod(path.stat().st_mode if path.exists() else 0o644)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def refresh(
     paths: Sequence[Path],
     *,
@@ -273,6 +259,11 @@ def refresh(
         Notebooks whose stored text was not what a run gives.
     failed : list of str
         One message for each notebook that did not run.
+
+    Raises
+    ------
+    InputError
+        If a notebook can't be written back; it is then as it was.
     """
     changed, failed = [], []
     pool = ThreadPoolExecutor(max_workers=workers)
@@ -288,7 +279,7 @@ def refresh(
                 if text != path.read_text(encoding="utf-8"):
                     changed.append(path)
                     if write:
-                        write_atomically(path, text)
+                        write_files([(path, text)])
             progress(path)
     finally:
         # whoever interrupts waits for the chapters that run, not for those that have not begun
@@ -332,6 +323,7 @@ SHOWS = {
     "display.table(": "text/html",
     "display.equation(": "text/latex",
     "display.glue(": "application/papermill.record/text/plain",
+    "display.download(": "application/vnd.book.download+json",
 }
 
 
@@ -464,7 +456,12 @@ def main() -> None:
                 bar.set_postfix_str(path.stem)
                 bar.update()
 
-            changed, failed = refresh(paths, write=not check, workers=workers, progress=step)
+            try:
+                changed, failed = refresh(paths, write=not check, workers=workers, progress=step)
+            except InputError as error:
+                bar.close()
+                click.echo(f"error: {error}", err=True)
+                sys.exit(2)
         for path in changed:
             click.echo(f"{'differs' if check else 'changed'}: {path.relative_to(ROOT)}")
         for message in failed:

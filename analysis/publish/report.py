@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import math
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -105,13 +106,34 @@ def rerun(
         folder.replace(target)
         complete = True
     except OSError as error:
-        raise InputError("--out", Words(error.strerror or str(error)), "a folder that can be written") from None
+        raise InputError("--out", Words(_reason(error)), "a folder that can be written") from None
     finally:
         if work is not None:
             shutil.rmtree(work, ignore_errors=True)
         if not complete and above is not None:
-            shutil.rmtree(above, ignore_errors=True)
+            _remove_empty(target.parent, above)
     return Rerun(target, own, flagged, changed)
+
+
+def _reason(error: OSError) -> str:
+    """Say why a file could not be written; a copy of a whole folder lists the reason of each file in it."""
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
+        first = str(error.args[0][0][-1])
+        return re.sub(r"^\[Errno \d+\] |: '.*", "", first)
+    return error.strerror or str(error)
+
+
+def _remove_empty(folder: Path, highest: Path) -> None:
+    """Take away folders that were made for a site that did not come to be, up to the highest.
+
+    Only empty ones: another run may have put its site beside ours meanwhile.
+    """
+    while folder.is_relative_to(highest):
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+        folder = folder.parent
 
 
 def _free(out: Path) -> Path:
@@ -160,7 +182,11 @@ def _build(work: Path, named: Path | None, own: OwnPrices, workers: int, progres
         progress("executing chapters", done, len(paths))
 
     progress("executing chapters", 0, len(paths))
-    _, failed = notebooks.refresh(paths, workers=workers, environment=environment, progress=step)
+    try:
+        _, failed = notebooks.refresh(paths, workers=workers, environment=environment, progress=step)
+    except InputError as refusal:
+        # a chapter that can't be written lies in a folder that nobody asked for by that name
+        raise InputError("--out", refusal.got, "a folder that can be written") from None
     if failed:
         raise InputError(_line(failed[0]), Words("a failure"), "a chapter that runs with these prices")
 

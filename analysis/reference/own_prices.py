@@ -46,13 +46,17 @@ ODD = 5
 
 _NEEDED = ("quantity", "value", "unit")
 _OPTIONAL = ("low", "high", "as_of", "source", "locator", "status", "note")
-#: Quantities with a domain narrower than "a number, 0 or above".
+#: Quantities with a domain narrower than "a number, 0 or above". Pure numbers have no neighbours in the book to be
+#: held against, so each has limits of its own: a percentage for a fraction, or months for years, is a slip.
 _DOMAINS: dict[str, Door] = {
-    "pue": Door("a number, 1 or above", lambda a: a >= 1),
+    "pue": Door("a number from 1 to 3: all electricity over that of the computers", lambda a: (a >= 1) & (a <= 3)),
     "power_share": fraction,
     "wage_share": fraction,
     "residual": share,
-    "life": positive,
+    "life": Door("a number of years above 0 and at most 30", lambda a: (a > 0) & (a <= 30)),
+    "interest": Door("a fraction from 0 to 1: 10 % a year is 0.1", lambda a: (a >= 0) & (a <= 1)),
+    "upkeep": Door("a fraction from 0 to 1: 5 % a year is 0.05", lambda a: (a >= 0) & (a <= 1)),
+    "engineers": Door("a number from 0 to 100 of people for one node", lambda a: (a >= 0) & (a <= 100)),
     "accelerator_count": positive,
 }
 
@@ -198,7 +202,9 @@ class _Reader:
         keys = self._keys(cells, schema)
         value, low, high = parse_value(at, cells)
         if cells["quantity"] in _DOMAINS:
-            _DOMAINS[cells["quantity"]].parse(at("value"), cells["value"])
+            for column in ("value", "low", "high"):
+                if cells[column]:
+                    _DOMAINS[cells["quantity"]].parse(at(column), cells[column])
         as_of = parse_date(at("as_of"), cells["as_of"]) if cells["as_of"] else None
         if as_of is not None and as_of > self.today:
             raise InputError(at("as_of"), cells["as_of"], f"a day up to {self.today}")

@@ -301,3 +301,28 @@ def test_many_prices_do_not_push_each_other_out_wrongly(tmp_path: Path) -> None:
         prices = tables.read_prices(written(tmp_path, NODE.replace(",28,", f",{value},")))
         ours = tables.node_prices(as_of=tables.SNAPSHOT, prices=prices).where(instance="p5.48xlarge")
         assert set(ours["value"]) == {value}
+
+
+@pytest.mark.parametrize(
+    ("quantity", "value", "unit", "expected"),
+    [
+        ("interest", "10", "1/year", "a fraction from 0 to 1: 10 % a year is 0.1"),
+        ("upkeep", "5", "1/year", "a fraction from 0 to 1: 5 % a year is 0.05"),
+        ("pue", "130", "1", "a number from 1 to 3"),
+        ("pue", "0.9", "1", "a number from 1 to 3"),
+        ("engineers", "144570", "1", "a number from 0 to 100"),
+        ("life", "48", "year", "a number of years above 0 and at most 30"),
+        ("residual", "25", "1", "a fraction from 0 to 1"),
+    ],
+)
+def test_a_pure_number_out_of_its_range_is_a_slip(
+    tmp_path: Path, quantity: str, value: str, unit: str, expected: str
+) -> None:
+    with pytest.raises(InputError, match=rf"column value: got .*, expected {expected}"):
+        tables.read_prices(written(tmp_path, f",,,,,,,{quantity},{value},{unit},"))
+
+
+def test_bounds_have_the_range_of_their_value(tmp_path: Path) -> None:
+    path = written(tmp_path, "pue,1.3,1.1,16,1", header="quantity,value,low,high,unit")
+    with pytest.raises(InputError, match="column high: got 16"):
+        tables.read_prices(path)

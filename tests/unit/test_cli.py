@@ -537,7 +537,9 @@ def test_names_from_outside_cannot_move_the_cursor(capsys, tmp_path):
     assert refused(capsys, "prices", "check", str(tmp_path / "a\nb\x1b[2J.csv")).count("\x1b") == 0
 
 
-@pytest.mark.parametrize("command", [["prices", "check"], ["validate"], ["model"]])
+@pytest.mark.parametrize(
+    "command", [["prices", "check"], ["validate"], ["model"], ["prices", "import", "--out", "no.csv", "litellm"]]
+)
 def test_pipes_devices_and_folders_are_not_read(capsys, tmp_path, command):
     os.mkfifo(tmp_path / "pipe.json")
     assert "a pipe or a device" in refused(capsys, *command, str(tmp_path / "pipe.json"))
@@ -623,3 +625,85 @@ def test_a_step_of_speculation_adds_its_drafts(capsys):
 )
 def test_decoders_that_cannot_be_are_one_line(capsys, options, line):
     assert refused(capsys, *GEMMA, "--context", "1000", *options.split()) == line
+
+
+# --- options that would change nothing, and what is beyond the model
+
+TYPED_COST = ["cost", *IDENTITY, "--utilization", "1"]
+SOLVED = ["cost", "--tok-per-s", "1", "--utilization", "1", "--token-kind", "output", "--usd-per-mtok", "2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        ([*TYPED_COST, "--region", "us-east-1"], "--region: got 'us-east-1'"),
+        ([*TYPED_COST, "--term", "on-demand"], "--term: got 'on-demand'"),
+        ([*TYPED_COST, "--as-of", "2026-07"], "--as-of: got '2026-07-31'"),
+        ([*SOLVED, "--solve", "node-usd-per-hour", "--region", "x"], "--region: got 'x'"),
+        (["breakeven", *TYPED, "--region", "us-east-1"], "--region: got 'us-east-1'"),
+        (["breakeven", *NAMED, "--ownership", "bought", "--region", "x"], "--region: got 'x'"),
+        (["breakeven", *NAMED, "--sublet-usd-per-hour", "0"], "--sublet-usd-per-hour: got 0.0"),
+        (["breakeven", *TYPED, "--ownership", "sunk", "--sublet-usd-per-hour", "2"], "--sublet-usd-per-hour: got 2.0"),
+        ([*STEP, "--ideal", "--engine", "vllm"], "--engine: got 'vllm'"),
+        (["prefill", "--model", "phi-4", *NODE, "--prompt", "9", "--ideal", "--engine", "vllm"], "--engine: got"),
+        (["prices", "import", "litellm", "x.json", "--out", "y.csv", "--provider", "me"], "--provider: got 'me'"),
+        (["names", "gpus", "--as-of", "2026"], "--as-of: got '2026-12-31'"),
+    ],
+)  # fmt: skip
+def test_an_option_that_would_change_nothing_is_refused(capsys, arguments, option):
+    line = refused(capsys, *arguments)
+    assert line.startswith(option)
+    assert ", expected no such option with" in line or ", expected no such option where" in line
+
+
+def test_own_prices_beside_a_typed_price_of_a_node_are_refused(capsys, price_file):
+    ours = price_file("p5.48xlarge,,,,price,20,USD/node_hour")
+    assert refused(capsys, *TYPED_COST, "--prices", ours).startswith(
+        "--prices: got 'ours.csv', expected no such option"
+    )
+    assert answer(capsys, "breakeven", *TYPED, "--prices", ours)["price_usd_per_node_hour"] == 36
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["model", "phi-4", "--context"],
+        ["step", "--model", "phi-4", *NODE, "--tp", "2", "--batch", "1", "--context"],
+        ["prefill", "--model", "phi-4", *NODE, "--tp", "2", "--prompt"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_context_beyond_the_model_is_an_answer_that_says_so(capsys, command):
+    """Phi-4's config has max_position_embeddings 16384: the last token inside, and the first beyond."""
+    inside, beyond = (answer(capsys, *command, tokens) for tokens in ("16384", "16385"))
+    assert (inside["max_context_tokens"], inside["beyond_max_context"]) == (16384, False)
+    assert (beyond["max_context_tokens"], beyond["beyond_max_context"]) == (16384, True)
+    assert main([*command, "16385"]) == 0
+    assert "beyond the model: its config ends at 16,384 tokens, and 16,385 are asked for" in capsys.readouterr().out
+    assert main([*command, "16384"]) == 0
+    assert "beyond" not in capsys.readouterr().out
+
+
+def test_names_lists_what_each_command_takes(capsys):
+    found = answer(capsys, "names")
+    assert list(found) == ["models", "gpus", "engines", "nodes", "apis"]
+    assert {"llama-3.1-70b", "gpt-oss-120b"} <= set(found["models"])
+    assert {"h100-sxm", "h200-sxm", "mi300x"} <= set(found["gpus"])
+    assert "p5.48xlarge" in found["nodes"]
+    assert all(names == sorted(set(names)) for names in found.values())
+    assert answer(capsys, "names", "engines") == {"engines": found["engines"]}
+    for model in found["models"]:
+        assert answer(capsys, "model", model)["model"] == model
+    for api in found["apis"][::9]:
+        request = [api if word == "gpt-5" else word for word in TYPED]
+        assert main(["breakeven", *request]) in (0, 2)
+        assert "got '" + api not in capsys.readouterr().err
+    assert main(["names", "nodes", "--as-of", "2001"]) == 0
+    assert capsys.readouterr().out == "none on that day\n"
+    assert refused(capsys, "names", "cats").startswith("KIND: got 'cats', expected models or gpus")
+
+
+def test_owning_before_its_costs_are_known_is_refused_with_the_day(capsys):
+    """The table has a price of the node by then, and no pue; found by a random command line."""
+    line = refused(capsys, "breakeven", *NAMED, "--ownership", "bought", "--as-of", "2025-06")
+    assert line == "--as-of: got '2025-06-30', expected a day from 2026-06-30, when pue is first known"

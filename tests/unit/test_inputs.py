@@ -1,9 +1,23 @@
 """Doors refuse with name, value and expectation; what they accept they return unchanged."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from analysis.inputs import InputError, Words, fraction, not_negative, positive, scalar_or_array, share, show, whole
+from analysis.inputs import (
+    InputError,
+    Words,
+    fraction,
+    not_negative,
+    or_one_line,
+    positive,
+    scalar_or_array,
+    share,
+    show,
+    whole,
+    write_files,
+)
 
 
 @pytest.mark.parametrize(
@@ -56,3 +70,33 @@ def test_a_refusal_is_one_line_whatever_the_value():
 def test_scalars_stay_scalars():
     assert isinstance(scalar_or_array(np.array(2.0)), float)
     assert scalar_or_array(np.array([2.0])).shape == (1,)
+
+
+def test_files_appear_whole_together_or_not_at_all(tmp_path: Path) -> None:
+    """The second one has no folder to lie in, so the first is as it was and nothing is left beside it."""
+    (tmp_path / "a").write_text("old")
+    with pytest.raises(InputError, match="b: got No such file or directory, expected a file that can be written"):
+        write_files([(tmp_path / "a", "new"), (tmp_path / "absent" / "b", "new")])
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "old")]
+    write_files([(tmp_path / "a", "new\n"), (tmp_path / "b", "new\n")])
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"new\n", "b": b"new\n"}
+
+
+def test_a_file_that_is_replaced_keeps_its_mode_and_a_new_one_has_the_usual(tmp_path: Path) -> None:
+    (tmp_path / "old").touch(mode=0o600)
+    (tmp_path / "usual").touch()
+    write_files([(tmp_path / "old", ""), (tmp_path / "new", "")])
+    assert (tmp_path / "old").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_a_maintainers_command_ends_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def command() -> None:
+        raise InputError("data/x.csv", Words("Read-only file system"), "a file that can be written")
+
+    with pytest.raises(SystemExit) as ended:
+        or_one_line(command)
+    assert ended.value.code == 2
+    assert (
+        capsys.readouterr().err == "error: data/x.csv: got Read-only file system, expected a file that can be written\n"
+    )

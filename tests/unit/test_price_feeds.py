@@ -552,7 +552,7 @@ def test_aliases_name_models_of_the_tables_once_for_each_seller() -> None:
         (b'{"a": "\xe9"}', "litellm", "feed row 1: got byte 0xe9, expected UTF-8"),
         ('{"a": {}}'.encode("utf-16"), "litellm", "feed row 1: got byte 0xff, expected UTF-8"),
         (gzip.compress(b"{" * 9_000)[:-9], "litellm", "feed: got .*, expected a whole gzip file"),
-        (gzip.compress(b" " * (files.LIMIT_BYTE + 1)), "litellm", "feed: got more than 16777216 bytes"),
+        (gzip.compress(b" " * (files.LIMIT_BYTE + 1)), "litellm", "feed: got more than 16,777,216 bytes"),
         (b'{"a": {"mode": "\\ud800"}}', "litellm", "feed: got half a surrogate pair"),
         (HEADER.encode(), "skypilot", "feed row 2: got nothing, expected a row"),
         (b"", "skypilot", "feed row 1, column InstanceType: got nothing"),
@@ -570,7 +570,7 @@ def test_a_file_that_is_no_feed_is_refused_in_one_line(tmp_path: Path, raw: byte
 def test_a_file_of_200_megabytes_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "feed").open("wb") as file:
         file.truncate(200 * 10**6)
-    with pytest.raises(InputError, match="more than 16777216 bytes"):
+    with pytest.raises(InputError, match="more than 16,777,216 bytes"):
         price_feeds.import_feed("litellm", tmp_path / "feed", today=TODAY)
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import json
-import os
 import re
-import tempfile
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis.inputs import InputError, Words
+from analysis.inputs import InputError, Words, read_file, write_files
+from analysis.reference.rows import csv_lines
 
 #: Real feeds have up to 4 MB; parsed JSON takes about ten times its size in memory.
 LIMIT_BYTE = 16 * 2**20
@@ -28,20 +26,16 @@ def read_text(path: Path) -> str:
     Raises
     ------
     InputError
-        If the file is missing, not readable, too large, damaged, or not UTF-8.
+        If the file is missing, no regular one, not readable, too large, damaged, or not UTF-8.
     """
+    raw = read_file(path, at_most=LIMIT_BYTE, expected="a price feed: a regular file of at most that size")
     try:
-        with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-            file.seek(0)
-            raw = (gzip.GzipFile(fileobj=file) if packed else file).read(LIMIT_BYTE + 1)
+        if raw.startswith(b"\x1f\x8b"):
+            raw = gzip.GzipFile(fileobj=io.BytesIO(raw)).read(LIMIT_BYTE + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(path.name, Words(str(error)), "a whole gzip file") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "no file name"
-        raise InputError(path.name or str(path), Words(reason), "a readable file") from None
     if len(raw) > LIMIT_BYTE:
-        raise InputError(path.name, Words(f"more than {LIMIT_BYTE} bytes"), "a price feed of at most that size")
+        raise InputError(path.name, Words(f"more than {LIMIT_BYTE:,} bytes"), "a price feed of at most that size")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -115,28 +109,6 @@ def write_csvs(tables: Iterable[tuple[Path, Sequence[str], Iterable[Sequence[obj
     InputError
         If a file can't be written.
     """
-    ready: list[tuple[str, Path]] = []
-    path = Path()
-    try:
-        for path, columns, rows in tables:
-            text = io.StringIO()
-            writer = csv.writer(text, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows([cell(value) for value in row] for row in rows)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            ready.append((temporary, path))
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text.getvalue())
-            # mkstemp makes files for the owner only; these are meant to be shared like any other
-            umask = os.umask(0)
-            os.umask(umask)
-            Path(temporary).chmod(0o666 & ~umask)
-        while ready:
-            temporary, path = ready[0]
-            Path(temporary).replace(path)
-            del ready[0]
-    except OSError as error:
-        raise InputError(str(path), Words(error.strerror or "no file"), "a file that can be written") from None
-    finally:
-        for temporary, _ in ready:
-            Path(temporary).unlink(missing_ok=True)
+    write_files(
+        [(path, csv_lines(columns, ([cell(value) for value in row] for row in rows))) for path, columns, rows in tables]
+    )
