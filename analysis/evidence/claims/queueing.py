@@ -280,7 +280,7 @@ def opposite_paths(point: Point, context: Context) -> Outcome:
         | {"filled": Choice((1.0,), "the queue keeps the node full; 0 stands for one document at a time")}
     ),
     counterfactual=Counterfactual("one document at a time", lambda space: fixed(space, filled=0.0)),
-    inputs=OF_PATHS,
+    inputs={name: words for name, words in OF_PATHS.items() if name != "rate"},
     **NIGHT,
 )
 def mostly_reading(point: Point, context: Context) -> Outcome:
