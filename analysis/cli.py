@@ -439,7 +439,10 @@ def owned_price(node: str, ownership: str, sublet: float, day: date, own: OwnPri
     alike = tables.hardware_like(tables.node(node, as_of=day, provider=row["provider"], prices=own), as_of=day)
     if not alike:
         raise InputError("--node", node, f"a node like one that could be bought by {day}")
-    terms = {name: tables.ownership(name, as_of=day, prices=own) for name in alike}
+    try:
+        terms = {name: tables.ownership(name, as_of=day, prices=own) for name in alike}
+    except InputError as refusal:
+        raise (refusal.at("--as-of") if refusal.where == "as_of" else refusal) from None
     hours = {
         name: bought_usd_per_node_hour(each).total_usd
         if ownership == "bought"
