@@ -953,7 +953,7 @@ def _window(architecture: Any, tokens: float) -> tuple[dict[str, Any], list[str]
 
 
 #: How percentiles are had; the closed form knows one kind of request and Poisson arrivals.
-METHODS = ("closed-form",)
+METHODS = ("closed-form", "simulation")
 
 
 def _shapes(
@@ -1009,10 +1009,12 @@ def _of_this_node(node: str, gpu: str, gpus: float, day: date, own: OwnPrices | 
 @click.option("--node-usd-per-hour", metavar="P", type=Number(not_negative), help="Or the price of the whole node.")
 @click.option("--term", default="on-demand", show_default=True, help="With --node: the price term.")
 @click.option("--region", help="With --node: the region; without it the cheapest one is taken.")
-@click.option("--rate-req-per-s", metavar="R", type=Number(positive), required=True, help="Requests that arrive.")
-@click.option("--input-tokens", metavar="S", type=Number(positive), required=True, help="Tokens of the prompt.")
+@click.option(
+    "--rate-req-per-s", metavar="R", type=Number(positive), help="Requests that arrive; a trace has its own rate."
+)
+@click.option("--input-tokens", metavar="S", type=Number(positive), help="Tokens of the prompt.")
 @click.option("--cached-tokens", metavar="S", type=Number(not_negative), default=0.0, help="Of them in a cache.")
-@click.option("--output-tokens", metavar="S", type=Number(at_least_one), required=True, help="Tokens of the answer.")
+@click.option("--output-tokens", metavar="S", type=Number(at_least_one), help="Tokens of the answer.")
 @click.option("--budget-s", metavar="D", type=Number(positive), required=True, help="Time that the metric may take.")
 @click.option(
     "--overhead-s", metavar="O", type=Number(not_negative), default=0.0, help="Time outside the GPU, part of it."
@@ -1034,6 +1036,12 @@ def _of_this_node(node: str, gpu: str, gpus: float, day: date, own: OwnPrices | 
 @click.option(
     "--cv", metavar="C", type=Number(not_negative), default=1.0, help="Variation of the gaps between arrivals."
 )
+@click.option(
+    "--trace",
+    metavar="FILE",
+    help="By simulation: replay these arrivals, with their tokens unless others are given (CSV, Azure, Mooncake).",
+)
+@click.option("--seed", metavar="N", type=Number(whole_from_zero), default=0.0, help="By simulation: of its draws.")
 @click.option("--spares", metavar="K", type=Number(whole_from_zero), default=0.0, help="Nodes that may fail.")
 @click.option(
     "--method", type=click.Choice(METHODS), default=METHODS[0], show_default=True, help="How percentiles are had."
@@ -1055,15 +1063,17 @@ def capacity(
     node_usd_per_hour: float | None,
     term: str,
     region: str | None,
-    rate_req_per_s: float,
-    input_tokens: float,
+    rate_req_per_s: float | None,
+    input_tokens: float | None,
     cached_tokens: float,
-    output_tokens: float,
+    output_tokens: float | None,
     budget_s: float,
     overhead_s: float,
     metric: Any,
     percentile: float,
     cv: float,
+    trace: str | None,
+    seed: float,
     spares: float,
     method: str,
     own: OwnPrices | None,
@@ -1082,12 +1092,19 @@ def capacity(
     usd = price["price_usd_per_node_hour"]
     shapes = _shapes(model, gpu, gpus, tp, weights, kv, engine, ideal)
     decoder = _decoder(**described)
+    replayed = _replayed(trace, method, input_tokens, output_tokens, cached_tokens, cv)
+    given = {
+        "--rate-req-per-s": (rate_req_per_s, None if replayed is None else replayed.rate_req_per_s),
+        "--input-tokens": (input_tokens, None if replayed is None else float(replayed.input_tokens.mean())),
+        "--output-tokens": (output_tokens, None if replayed is None else float(replayed.output_tokens.mean())),
+    }
+    rate, prompt, answer = (_either(option, *values) for option, values in given.items())
     workload = Workload(
-        rate_req_per_s=rate_req_per_s,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
+        rate_req_per_s=rate,
+        input_tokens=prompt,
+        output_tokens=answer,
         budget_s=budget_s,
-        cached_tokens=cached_tokens,
+        cached_tokens=cached_tokens if replayed is None else float(replayed.cached_tokens.mean()),
         percentile=percentile,
         metric=metric,
         overhead_s=overhead_s,
@@ -1097,10 +1114,17 @@ def capacity(
         if tp is not None:
             # the shape that was asked for is refused with its reason; the others only compete
             shapes[0].service(decoder, workload).floor_s()
-        found = plan.fleets(shapes, decoder, workload, price_usd_per_node_hour=usd, spares=int(spares))
+        terms: dict[str, Any] = {"price_usd_per_node_hour": usd, "spares": int(spares)}
+        if method == "simulation":
+            from analysis.model.simulation import fleets_by_simulation
+
+            found: Any = fleets_by_simulation(shapes, decoder, workload, trace=replayed, seed=int(seed), **terms)
+        else:
+            found = plan.fleets(shapes, decoder, workload, **terms)
     except InputError as refusal:
-        where = {"cached_tokens": "--cached-tokens", "tensor_parallel": "--tp"}.get(refusal.where, refusal.where)
-        raise refusal.at(where) from None
+        options = ("cached_tokens", "input_tokens", "output_tokens", "percentile", "rate_req_per_s")
+        where = {name: f"--{name.replace('_', '-')}" for name in options} | {"tensor_parallel": "--tp"}
+        raise refusal.at(where.get(refusal.where, refusal.where)) from None
     chosen = plan.best(found) if tp is None else int(tp)
     fleet, shape = found[chosen], next(each for each in shapes if each.replica.gpus == chosen)
     floors = [each.latency_floor_s for each in found.values() if each.latency_floor_s is not None]
@@ -1114,6 +1138,7 @@ def capacity(
         "budget_s": budget_s,
         "latency_floor_s": floor,
         "nodes": fleet.nodes,
+        **({"nodes_low": fleet.nodes_low, "nodes_high": fleet.nodes_high} if method == "simulation" else {}),
         "spares": int(spares),
         **_asked(shape.replica, shape.copies),
         "decoder": decoder.kind,
@@ -1136,7 +1161,7 @@ def capacity(
         "cost_usd_per_mtok": fleet.cost_usd_per_mtok,
         "usd_per_request": None
         if fleet.cost_usd_per_mtok is None
-        else fleet.cost_usd_per_mtok * output_tokens / TOKENS_PER_MTOK,
+        else fleet.cost_usd_per_mtok * answer / TOKENS_PER_MTOK,
         "feasible_shapes": [
             {
                 "tp": width,
@@ -1151,9 +1176,45 @@ def capacity(
         ],
         **price,
     }
-    if node is not None and fleet.feasible:
+    if node is not None and fleet.feasible and method != "simulation":
         result["cheapest_node"] = _cheapest_node(plan, shapes, decoder, workload, term, as_of, own, int(spares))
     _print(result, as_json=as_json, text=_capacity_text(result, node))
+
+
+def _replayed(
+    trace: str | None,
+    method: str,
+    input_tokens: float | None,
+    output_tokens: float | None,
+    cached_tokens: float,
+    cv: float,
+) -> Any:
+    """Read the trace to replay; tokens that are given as well take the place of its own, all of them."""
+    if trace is None:
+        return None
+    from analysis.model.simulation import Requests
+    from analysis.reference import traces
+
+    if method != "simulation":
+        raise InputError("--trace", trace, "nothing without --method simulation")
+    if cv != 1:
+        raise InputError("--cv", cv, "nothing beside --trace, which has gaps of its own")
+    if (input_tokens is None) != (output_tokens is None) or (cached_tokens and input_tokens is None):
+        raise InputError("--trace", trace, "both --input-tokens and --output-tokens beside it, or no tokens at all")
+    found = traces.read(Path(trace))
+    tokens = (
+        (found.input_tokens, found.output_tokens, found.cached_tokens)
+        if input_tokens is None
+        else (input_tokens, output_tokens, cached_tokens)
+    )
+    return Requests(found.arrival_s, *tokens)
+
+
+def _either(option: str, asked: float | None, otherwise: float | None) -> float:
+    """Take what was asked for, else what a trace has."""
+    if asked is None and otherwise is None:
+        raise InputError(option, None, "a number, or a --trace that has it")
+    return float(otherwise if asked is None else asked)  # type: ignore[arg-type]
 
 
 def _cheapest_node(
@@ -1198,6 +1259,7 @@ def _capacity_text(result: Mapping[str, Any], node: str | None) -> str:
     spares = f", {result['spares']} of them spare" if result["spares"] else ""
     lines = [
         f"{result['nodes']} nodes{spares} for {result['metric']}, {within}; floor {result['latency_floor_s']:.3g} s",
+        *_sureness(result),
         "{cost_usd_per_mtok:,.2f} USD per million output tokens; {saturated_usd_per_mtok:,.2f} if full".format(
             **result
         ),
@@ -1219,6 +1281,12 @@ def _capacity_text(result: Mapping[str, Any], node: str | None) -> str:
         place = " ".join(part for part in (result["provider"], node, result["region"], result["term"]) if part)
         lines.append(f"price: {result['price_usd_per_node_hour']:,.2f} USD per hour, {place}, {result['price_as_of']}")
     return "\n".join(lines)
+
+
+def _sureness(result: Mapping[str, Any]) -> list[str]:
+    """Say how sure a simulated count of nodes is, where it is not."""
+    low, high = result.get("nodes_low"), result.get("nodes_high")
+    return [] if low == high else [f"between {low} and {high} nodes, as sure as independent runs are"]
 
 
 def _asked(replica: Any, copies: float) -> dict[str, Any]:

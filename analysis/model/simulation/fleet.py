@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,17 +10,19 @@ from typing import Any
 import numpy as np
 
 from analysis.inputs import InputError, not_negative
-from analysis.model import capacity
+from analysis.model import capacity, decoders
 from analysis.model.capacity import Fleet, Shape, Shares
 from analysis.model.decoding import CHUNK_TOKENS
 from analysis.model.simulation.capacity import REQUESTS, capacity_by_simulation
 from analysis.model.simulation.records import Requests, Server, Traffic
-from analysis.model.simulation.serving import Estimate
+from analysis.model.simulation.serving import EDGE, Estimate, needed
 from analysis.reference.specs import Decoder, Workload
 from analysis.units import SECONDS_PER_HOUR, TOKENS_PER_MTOK
 
 #: Requests in a replica that a simulation keeps apart at most, where the engine sets no limit.
 MOST_SLOTS = 4096
+#: The highest percentile that is worth the wait: a million requests in each run.
+HIGHEST_PERCENTILE = 99.999
 #: Hours of a trace from which on it says something about the shape of a day.
 HOURS_OF_A_SHAPE = 2
 
@@ -98,6 +101,10 @@ def fleet_by_simulation(
             output_tokens=float(trace.output_tokens.mean()),
             cached_tokens=float(trace.cached_tokens.mean()),
         )
+    if trace is None:
+        if workload.percentile > HIGHEST_PERCENTILE:
+            raise InputError("percentile", workload.percentile, f"at most {HIGHEST_PERCENTILE:g} by simulation")
+        requests = max(requests, math.ceil(needed(workload.percentile) / (1 - 2 * EDGE)) + 2)
     price, extra = float(not_negative("price_usd_per_node_hour", price_usd_per_node_hour)), int(spares)
     service = shape.service(decoder, workload, chunk_tokens=chunk_tokens)
     floor_s = float(service.floor_s(workload.metric)) + (0.0 if workload.metric == "tpot" else workload.overhead_s)
@@ -124,9 +131,14 @@ def fleet_by_simulation(
     if trace is None and limit is not None and held > limit:
         words = f"prompt and answer of {held:,.0f} tokens exceed the model's context of {limit:,.0f}"
         return replace(none, reason=words)
-    if service.room < 1:
-        words = f"memory holds {float(service.room):.2g} of one such request beside the weights"
-        return replace(none, reason=words)
+    room = float(service.room)
+    if trace is not None:
+        longest = int(np.argmax(trace.input_tokens + trace.output_tokens))
+        tokens = {"input_tokens": trace.input_tokens[longest], "output_tokens": trace.output_tokens[longest]}
+        room = min(room, decoders.largest_batch(shape.replica, decoder, rule=shape.rule, **tokens))
+    if room < 1:
+        which = "such request" if trace is None else "request as long as the longest"
+        return replace(none, reason=f"memory holds {room:.2g} of one {which} beside the weights")
     hours = _hours(workload, trace)
     over_mean = float(hours.max() / hours.mean())
     # a trace has its peaks in it, drawn arrivals have not
