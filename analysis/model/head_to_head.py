@@ -31,6 +31,9 @@ DRAFT_LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8)
 LOOK_UP_LENGTHS = (1, 2, 3, 5, 8, 12, 16)
 #: The block of the open block-diffusion models; longer ones were worse in their authors' tests.
 BLOCK_TOKENS = 32
+#: Requests that an engine runs together, if not told otherwise, and steps to that number.
+SLOTS = 256.0
+RATE_STEPS = 17
 #: Steps of the search for a crossover, from batch 1 to the largest.
 STEPS = 400
 #: A lead below this, in the logarithm of the rates, is rounding.
@@ -198,6 +201,75 @@ def best(
     return Best(scalar_or_array(quickest), scalar_or_array(rate), index if index.ndim else int(index))
 
 
+def rate_within(
+    replica: Replica,
+    rival: Rival,
+    *,
+    budget_s: ArrayLike,
+    input_tokens: ArrayLike,
+    output_tokens: ArrayLike,
+    cached_tokens: ArrayLike = 0.0,
+    slots: float = SLOTS,
+    rule: MemoryRule = OF_THE_CARD,
+    efficiency: Efficiency = IDEAL,
+) -> Any:
+    """Largest rate at which a replica's mean latency stays within a budget.
+
+    Parameters
+    ----------
+    replica, rival, input_tokens, output_tokens, cached_tokens, efficiency
+        As in `best`.
+    budget_s : float or array
+        Time for a whole request on the GPUs. [s]
+    slots : float
+        Requests that the engine runs together at most. [1]
+    rule : MemoryRule
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Requests per second; 0 where a request alone takes longer or does not fit. [request/s]
+
+    Raises
+    ------
+    InputError
+        If a number is outside its domain.
+
+    Notes
+    -----
+    A mean, in batches of a grid: percentiles under random arrivals come from the simulation of the chapter on
+    answers that cannot wait.
+
+    Examples
+    --------
+    >>> from analysis.reference.model_config import shipped
+    >>> from analysis.reference.specs import Precision
+    >>> from analysis.reference.tables import SNAPSHOT, accelerator
+    >>> h100 = accelerator("h100-sxm", as_of=SNAPSHOT)
+    >>> one = Replica(shipped("llama-3.1-8b").architecture, Precision.of("bf16"), h100)
+    >>> load = {"input_tokens": 1500, "output_tokens": 300}
+    >>> [round(rate_within(one, one_by_one(), budget_s=budget, **load), 1) for budget in (1.0, 2.0, 100.0)]
+    [0.0, 8.3, 22.2]
+    """
+    budget = positive("budget_s", budget_s)
+    shape = np.broadcast_shapes(*(np.shape(x) for x in (budget, input_tokens, output_tokens, cached_tokens)))
+    room = _room(replica, rival, input_tokens, output_tokens, rule)
+    found = np.zeros(shape)
+    for n in np.geomspace(1.0, slots, RATE_STEPS):
+        each = best(
+            replica,
+            rival,
+            batch=n,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            cached_tokens=cached_tokens,
+            efficiency=efficiency,
+        )
+        within = (np.asarray(each.request_s) <= budget) & (n <= np.asarray(room))
+        found = np.where(within, np.maximum(found, each.req_per_s), found)
+    return scalar_or_array(found)
+
+
 def configuration(decoder: Decoder) -> str:
     """Say in words how a decoder of plain numbers is set.
 
@@ -297,13 +369,10 @@ def _room(replica: Replica, rival: Rival, input_tokens: Any, output_tokens: Any,
     """Count the requests that fit in the roomiest configuration of a rival."""
     return np.max(
         [
-            np.max(
-                np.asarray(
-                    largest_batch(replica, decoder, input_tokens=input_tokens, output_tokens=output_tokens, rule=rule)
-                )
-            )
+            largest_batch(replica, decoder, input_tokens=input_tokens, output_tokens=output_tokens, rule=rule)
             for decoder in rival.decoders
-        ]
+        ],
+        axis=0,
     )
 
 
