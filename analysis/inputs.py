@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -115,6 +116,15 @@ def write_files(texts: Iterable[tuple[Path, str]]) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def or_one_line(command: Callable[[], None]) -> None:
+    """Run a command of a maintainer; a refusal is one line on standard error and exit status 2, as everywhere."""
+    try:
+        command()
+    except InputError as refusal:
+        print(f"error: {refusal}", file=sys.stderr)
+        sys.exit(2)
+
+
 class Words(str):
     """A description that stands in the place of a value, shown without quotes."""
 
@@ -178,6 +188,8 @@ not_negative = Door("a number, 0 or above", lambda a: a >= 0)
 fraction = Door("a fraction above 0 and at most 1", lambda a: (a > 0) & (a <= 1))
 share = Door("a fraction from 0 to 1", lambda a: (a >= 0) & (a <= 1))
 at_least_one = Door("a number, 1 or above", lambda a: a >= 1)
+percentile = Door("a number above 0 and below 100", lambda a: (a > 0) & (a < 100))
+whole_from_zero = Door("a whole number, 0 or above", lambda a: (a >= 0) & (a == np.floor(a)))
 whole = Door("a whole number, 1 or above", lambda a: (a >= 1) & (a == np.floor(a)))
 
 

@@ -367,3 +367,35 @@ def tokens_by_task() -> pd.DataFrame:
     accepted = implied_acceptance(rows["tokens_per_pass"].to_numpy(), draft_length=rows["draft_length"].to_numpy())
     kept = ["task", "method", "draft_length", "tokens_per_pass", "acceptance", "source"]
     return rows.assign(acceptance=accepted)[kept].sort_values(["task", "method", "draft_length"], ignore_index=True)
+
+
+def sweep_drafts(*, acceptance: ArrayLike, draft_length: ArrayLike, draft_cost: float) -> pd.DataFrame:
+    """Gain of a chain of drafts by its length where checking is free, one line for each acceptance.
+
+    Parameters
+    ----------
+    acceptance, draft_length : sequence of float
+        Every pair is a row. [1]
+    draft_cost : float
+        Time of a draft in plain passes. [1]
+
+    Returns
+    -------
+    DataFrame
+        Columns ``acceptance``, ``draft_length``, ``tokens_per_pass``, ``gain``. [1, token]
+
+    Examples
+    --------
+    >>> sweep_drafts(acceptance=[0.8], draft_length=[4], draft_cost=0)["gain"].round(2).tolist()
+    [3.36]
+    """
+    a, g = (grid.ravel() for grid in np.meshgrid(np.asarray(acceptance, float), np.asarray(draft_length, float)))
+    drafts = Decoder.speculative(acceptance=a, draft_length=g, draft_cost=draft_cost)
+    return pd.DataFrame(
+        {
+            "acceptance": a,
+            "draft_length": g,
+            "tokens_per_pass": drafts.tokens_per_pass,
+            "gain": drafts.tokens_per_pass / (1 + drafts.draft_share),
+        }
+    )

@@ -17,7 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaincc, gammaln, ndtri
 
-from analysis.inputs import Door, InputError, not_negative, positive, scalar_or_array
+from analysis.inputs import InputError, not_negative, positive, scalar_or_array
+from analysis.inputs import percentile as percentile_door
+from analysis.model import decoders
+from analysis.model.decoding import CHUNK_TOKENS, IDEAL, OF_THE_CARD
+from analysis.reference.specs import Decoder, Efficiency, MemoryRule, Replica
 
 #: Times that a budget can be about: the whole request, its first token, the time between two tokens.
 METRICS = ("e2e", "ttft", "tpot")
@@ -30,7 +34,9 @@ BEND_OF_DOMAIN = 1.5
 PROMPT_OF_DOMAIN = 1.5
 #: Batches at which a search looks before it halves.
 _GRID = 48
-_HALVINGS = 44
+_HALVINGS = 40
+#: Up to so many numbers at a time it narrows by grids, in so many rounds.
+_FEW, _ROUNDS = 64, 6
 #: The variance is not let grow beyond what this much of the load left makes of it.
 _LEAST_LEFT = 1e-3
 #: The nearest to the saturated rate that a search looks: the last part in so many of the way there.
@@ -39,8 +45,6 @@ _NEAREST = 1e9
 _MOST = 4096
 
 Metric = Literal["e2e", "ttft", "tpot"]
-
-_percentile = Door("a number above 0 and below 100", lambda a: (a > 0) & (a < 100))
 
 
 # --- The closed form ---------------------------------------------------------------------------
@@ -215,12 +219,74 @@ def lognormal_quantile_s(mean_s: ArrayLike, *, variance_s2: ArrayLike, percentil
     [2.0, 3.891]
     """
     mean, variance = positive("mean_s", mean_s), not_negative("variance_s2", variance_s2)
-    return scalar_or_array(np.asarray(_quantile(mean, variance, _percentile("percentile", percentile))))
+    return scalar_or_array(np.asarray(_quantile(mean, variance, percentile_door("percentile", percentile))))
 
 
 def _quantile(mean: Any, variance: Any, percentile: Any) -> NDArray[np.float64]:
     spread = np.log1p(variance / mean**2)
     return np.asarray(mean * np.exp(ndtri(percentile / 100) * np.sqrt(spread) - spread / 2))
+
+
+def whole_answer_s(ttft_s: ArrayLike, *, tpot_s: ArrayLike, output_tokens: ArrayLike) -> Any:
+    r"""Time of a whole answer that two other targets imply.
+
+    .. math:: \mathrm{TTFT} + (S_\mathrm{out} - 1)\, \mathrm{TPOT}
+
+    Parameters
+    ----------
+    ttft_s, tpot_s : float or array
+        Time to the first token, and between two. [s]
+    output_tokens : float or array
+        Tokens of the answer, 1 or more. [token]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Whole answer. A budget below it contradicts the two. [s]
+
+    Raises
+    ------
+    InputError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> round(whole_answer_s(0.6, tpot_s=0.04, output_tokens=200), 2)
+    8.56
+    """
+    first, between = not_negative("ttft_s", ttft_s), not_negative("tpot_s", tpot_s)
+    later = np.maximum(positive("output_tokens", output_tokens) - 1, 0.0)
+    return scalar_or_array(np.asarray(first + later * between))
+
+
+def in_flight(tok_per_s: ArrayLike, *, tpot_s: ArrayLike) -> Any:
+    r"""Count the requests that a rate of tokens implies, by Little's law.
+
+    .. math:: X \cdot \mathrm{TPOT}
+
+    Parameters
+    ----------
+    tok_per_s : float or array
+        Output tokens per second of all streams. [token/s]
+    tpot_s : float or array
+        Time between two tokens of one stream. [s]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Requests that decode at once. A record that prints another batch contradicts itself. [1]
+
+    Raises
+    ------
+    InputError
+        If an argument is outside its domain.
+
+    Examples
+    --------
+    >>> round(in_flight(500.0, tpot_s=0.032), 6)
+    16.0
+    """
+    return scalar_or_array(not_negative("tok_per_s", tok_per_s) * not_negative("tpot_s", tpot_s))
 
 
 # --- Queues with an exact answer ---------------------------------------------------------------
@@ -317,10 +383,9 @@ class Service:
         Of these, the ones until its first token is there. [1]
     output_tokens : float or array
         Tokens of the answer. [token]
-    pass_s : callable
-        Time of a pass with so many requests in the replica, t(n). [s]
-    prompt_s : callable
-        What the passes that carry a prompt take longer, p(n). [s]
+    times_s : callable
+        From the requests in the replica to the time of a pass, t(n), and to what the passes that carry a prompt
+        take longer, p(n). [s, s]
     room : float or array
         Requests that memory and engine let run together; less than 1: not one fits. [1]
     """
@@ -328,8 +393,7 @@ class Service:
     passes: Any
     first_passes: Any
     output_tokens: Any
-    pass_s: Callable[[NDArray[np.float64]], Any]
-    prompt_s: Callable[[NDArray[np.float64]], Any]
+    times_s: Callable[[Any], tuple[Any, Any]]
     room: Any
 
     @classmethod
@@ -353,13 +417,89 @@ class Service:
         """
         alpha, beta = positive("lone_pass_s", lone_pass_s), not_negative("slope_s", slope_s)
         excess, count = not_negative("prompt_s", prompt_s), positive("passes", passes)
-        return cls(
-            count, np.asarray(first_passes, float), count, lambda n: alpha + beta * (n - 1), lambda n: excess, room
+        return cls(count, np.asarray(first_passes, float), count, lambda n: (alpha + beta * (n - 1), excess), room)
+
+    @classmethod
+    def of(
+        cls,
+        replica: Replica,
+        decoder: Decoder,
+        *,
+        input_tokens: ArrayLike,
+        output_tokens: ArrayLike,
+        cached_tokens: ArrayLike = 0.0,
+        slots: ArrayLike = np.inf,
+        rule: MemoryRule = OF_THE_CARD,
+        chunk_tokens: ArrayLike = CHUNK_TOKENS,
+        efficiency: Efficiency = IDEAL,
+    ) -> Service:
+        """Make the service of a replica to requests of one kind; arguments as in `analysis.model.decoders.served`.
+
+        Raises
+        ------
+        InputError
+            If a number is outside its domain, or the whole prompt is cached.
+
+        Examples
+        --------
+        >>> from analysis.reference.model_config import shipped
+        >>> from analysis.reference.specs import Precision
+        >>> from analysis.reference.tables import SNAPSHOT, accelerator
+        >>> h100 = accelerator("h100-sxm", as_of=SNAPSHOT)
+        >>> eight = Replica(shipped("llama-3.1-70b").architecture, Precision.of("bf16"), h100, gpus=8)
+        >>> service = Service.of(eight, Decoder.autoregressive(), input_tokens=1500, output_tokens=300)
+        >>> under_load(service, [0.0, 2.0]).latency_s.round(2).tolist()
+        [1.58, 1.67]
+        """
+        load: dict[str, Any] = {
+            "input_tokens": input_tokens,
+            "output_tokens": output_tokens,
+            "cached_tokens": cached_tokens,
+            "chunk_tokens": chunk_tokens,
+            "efficiency": efficiency,
+        }
+
+        def times_s(batch: Any) -> tuple[Any, Any]:
+            found = decoders.served(replica, decoder, batch=batch, **load)
+            return np.asarray(found.cycle_s), np.asarray(found.prompt_s)
+
+        lone = decoders.served(replica, decoder, batch=1.0, **load)
+        passes = np.asarray(lone.passes, float)
+        if decoder.kind == "full-sequence":
+            first = passes
+        else:
+            # a block is there as a whole, with its last pass
+            reading = passes - np.asarray(decoders.answer_passes(decoder, output_tokens, prompt_passes=0.0))
+            first = reading + (decoder.passes_per_block if decoder.kind == "diffusion" else 0.0)
+        room = decoders.largest_batch(
+            replica, decoder, input_tokens=input_tokens, output_tokens=output_tokens, slots=slots, rule=rule
         )
+        return cls(passes, first, np.asarray(output_tokens, float), times_s, room)
+
+    def pass_s(self, batch: Any) -> Any:
+        """Time of a pass with so many requests, t(n). [s]."""
+        return self.times_s(batch)[0]
+
+    def prompt_s(self, batch: Any) -> Any:
+        """Time that the passes which carry a prompt take longer, p(n). [s]."""
+        return self.times_s(batch)[1]
 
     def stay_s(self, batch: Any) -> Any:
         """Time of a request beside ``batch - 1`` others, P t(n) + n p(n). [s]."""
-        return self.passes * self.pass_s(batch) + batch * self.prompt_s(batch)
+        alone, prompt = self.times_s(batch)
+        return self.passes * alone + batch * prompt
+
+    def floor_s(self, metric: Metric = "e2e") -> Any:
+        """Time on an empty replica, which no number of such replicas undercuts. [s]."""
+        alone, prompt = self.times_s(1.0)
+        first = np.minimum(self.first_passes, self.passes)
+        tokens = np.maximum(np.asarray(self.output_tokens, float) - 1, 1.0)
+        found = {
+            "e2e": self.passes * alone + prompt,
+            "ttft": first * alone + prompt,
+            "tpot": (self.passes - first) * alone / tokens,
+        }[_known(metric)]
+        return scalar_or_array(np.asarray(found, float))
 
     @property
     def saturated_req_per_s(self) -> Any:
@@ -400,7 +540,7 @@ class Load:
 
         While the replica is full, the wait for room is added; what a token takes afterwards has none.
         """
-        q = _percentile("percentile", percentile)
+        q = percentile_door("percentile", percentile)
         served = _quantile(self._served_s(metric), self.variances_s2[metric], q)
         late = 0.0 if metric == "tpot" else _wait_quantile(self.wait_share, self.wait_if_any_s, q)
         found = served + late
@@ -447,16 +587,24 @@ def _first_above(of: Callable[[Any], Any], level: Any, low: Any, high: Any) -> t
     shape = np.broadcast_shapes(np.shape(level), np.shape(low), np.shape(high))
     low, high, level = (np.broadcast_to(np.asarray(end, float), shape) for end in (low, high, level))
     steps = np.linspace(0.0, 1.0, _GRID).reshape(-1, *(1 for _ in shape))
-    grid = low * (high / low) ** steps
-    above = of(grid) > level
-    first = np.argmax(above, axis=0)
-    never = ~above.any(axis=0)
-    below = np.take_along_axis(grid, np.maximum(first - 1, 0)[None], axis=0)[0]
-    beyond = np.take_along_axis(grid, first[None], axis=0)[0]
-    for _ in range(_HALVINGS):
-        middle = np.sqrt(below * beyond)
-        passed = of(middle) > level
-        below, beyond = np.where(passed, below, middle), np.where(passed, middle, beyond)
+
+    def narrowed(below: Any, beyond: Any) -> tuple[Any, Any, Any]:
+        grid = below * (beyond / below) ** steps
+        above = of(grid) > level
+        first = np.argmax(above, axis=0)
+        ends = (np.take_along_axis(grid, at[None], axis=0)[0] for at in (np.maximum(first - 1, 0), first))
+        return (*ends, ~above.any(axis=0))
+
+    below, beyond, never = narrowed(low, high)
+    if level.size <= _FEW:
+        # a grid costs as much as a point where there are few
+        for _ in range(_ROUNDS):
+            below, beyond, _ = narrowed(below, beyond)
+    else:
+        for _ in range(_HALVINGS):
+            middle = np.sqrt(below * beyond)
+            passed = of(middle) > level
+            below, beyond = np.where(passed, below, middle), np.where(passed, middle, beyond)
     return np.where(never, high, below), never
 
 
@@ -639,21 +787,22 @@ def _load(service: Service, batch: Any, rate: Any, *, cv: Any, full: Any = False
     room, saturated = _full(service), np.asarray(service.saturated_req_per_s)
     overload = (np.asarray(service.room, float) < 1) | (rate >= saturated)
     waits = np.asarray(full) & ~overload
-    stay, prompt = np.asarray(service.stay_s(batch)), np.asarray(service.prompt_s(batch), float)
+    alone, prompt = (np.asarray(each, float) for each in service.times_s(batch))
+    stay = service.passes * alone + batch * prompt
     # what one more request adds, as the derivation has it: the difference over one
     added = np.asarray(service.stay_s(batch + 1)) - stay
     flow = _rate_at(service, batch)
     load = flow * added
     slope = np.maximum(added - prompt, 0.0)
     share_first = np.minimum(np.asarray(service.first_passes, float) / service.passes, 1.0)
-    first, first_spread = _first_token(service, batch, flow, prompt, stay)
+    first, first_spread = _first_token(service, alone, flow, prompt, stay)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(waits, erlang_c(room, offered=np.minimum(rate * stay, room)), 0.0)
         # equal requests wait half as long as memoryless ones, arrivals count by their variation
         if_any = np.where(waits, spread / 2 / np.where(waits, saturated - rate, 1.0), 0.0)
     tokens = np.maximum(np.asarray(service.output_tokens, float) - 1, 1.0)
     left = np.maximum(1 - load, _LEAST_LEFT)
-    rest = (1 - share_first) * service.passes * np.asarray(service.pass_s(batch)) / (1 - flow * prompt)
+    rest = (1 - share_first) * service.passes * alone / (1 - flow * prompt)
 
     def spread_of(part: Any, span: Any, prompts_s: Any) -> Any:
         return spread * _raw_variance(flow, stay, part * slope, prompts_s, span) / left**2
@@ -672,7 +821,7 @@ def _load(service: Service, batch: Any, rate: Any, *, cv: Any, full: Any = False
         bend = (np.asarray(service.stay_s(upper + 1)) - service.stay_s(upper)) / np.where(added > 0, added, 1.0)
         line = (batch == 1) | (added <= 0) | ((bend <= BEND_OF_DOMAIN) & (bend >= 1 / BEND_OF_DOMAIN))
         trusted = line & (load <= LOAD_OF_DOMAIN) & (upper <= room) & (spread == 1) & ~waits & ~overload
-        short = trusted & (whole | (prompt <= PROMPT_OF_DOMAIN * np.asarray(service.pass_s(batch))))
+        short = trusted & (whole | (prompt <= PROMPT_OF_DOMAIN * alone))
 
     def shown(values: Any) -> Any:
         return scalar_or_array(np.asarray(np.where(overload, np.nan, values)))
@@ -693,13 +842,12 @@ def _load(service: Service, batch: Any, rate: Any, *, cv: Any, full: Any = False
     )
 
 
-def _first_token(service: Service, batch: Any, rate: Any, prompt: Any, stay: Any) -> tuple[Any, Any]:
+def _first_token(service: Service, alone: Any, rate: Any, prompt: Any, stay: Any) -> tuple[Any, Any]:
     """Mean of the time to the first token, and what its variance has besides the number of others.
 
     Whoever comes while the replica runs waits for the rest of the pass in hand, whose length is t and p for each
     prompt in it; whoever came in the same pass shares the next one. Prompts in a pass are Poisson.
     """
-    alone = np.asarray(service.pass_s(batch))
     passes = np.minimum(np.asarray(service.first_passes, float), service.passes)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         mean = alone / (1 - rate * prompt)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from functools import cache
@@ -407,6 +409,7 @@ def table(name: str, *, as_of: date, prices: OwnPrices | None = None) -> Table:
         As `prices_in_force`.
     """
     prices = prices_in_force(prices)
+    as_of = _OTHER_DAYS.get().get(name, as_of)
     rows, key = all_rows(name), (name, as_of, prices)
     if key not in _LAID or _LAID[key][0] is not rows:
         found = as_of_day(rows, SCHEMAS[name], as_of)
@@ -417,6 +420,40 @@ def table(name: str, *, as_of: date, prices: OwnPrices | None = None) -> Table:
     laid = _LAID[key][1]
     # a frame of its own, so that nobody writes into what another one reads
     return replace(laid, rows=laid.rows.copy())
+
+
+#: Tables that are read as of another day than is asked for, see `as_if`.
+_OTHER_DAYS: ContextVar[Mapping[str, date]] = ContextVar("other_days", default={})  # noqa: B039 - never changed
+
+
+@contextmanager
+def as_if(days: Mapping[str, date]) -> Iterator[None]:
+    """Read some tables as of another day, the others as they are asked for: to see what these alone move.
+
+    Parameters
+    ----------
+    days : mapping of str to date
+        The day for each such table.
+
+    Raises
+    ------
+    InputError
+        If there is no such table.
+
+    Examples
+    --------
+    >>> with as_if({"rules": date(2019, 1, 1)}):
+    ...     len(table("rules", as_of=SNAPSHOT).rows)
+    0
+    """
+    for name in days:
+        if name not in SCHEMAS:
+            raise InputError("table", name, f"one of {nearest(name, SCHEMAS)}")
+    before = _OTHER_DAYS.set(dict(days))
+    try:
+        yield
+    finally:
+        _OTHER_DAYS.reset(before)
 
 
 #: Tables as of a day with prices over them, and the rows that they were made from: a claim asks for the same again
@@ -671,6 +708,41 @@ def node(instance: str, *, as_of: date, provider: str | None = None, prices: Own
     )
 
 
+def offers(accelerator: str, *, as_of: date, term: str = "on-demand", prices: OwnPrices | None = None) -> pd.DataFrame:
+    """List the nodes on offer with one accelerator, each at its lowest price of a term.
+
+    Parameters
+    ----------
+    accelerator : str
+        Slug of the part.
+    as_of : date
+        The day.
+    term : str
+        Price term.
+    prices : OwnPrices, optional
+        As `table`.
+
+    Returns
+    -------
+    DataFrame
+        ``provider``, ``instance``, ``gpus`` [1], ``usd_per_hour`` [USD/node_hour], the smallest node first.
+
+    Examples
+    --------
+    >>> rows = offers("h100-sxm", as_of=SNAPSHOT)
+    >>> sorted(set(rows["gpus"]))
+    [1, 8]
+    """
+    keys = ["provider", "instance"]
+    nodes = table("nodes", as_of=as_of).rows
+    nodes = nodes[(nodes["accelerator"] == accelerator) & (nodes["quantity"] == "accelerator_count")]
+    rows = node_prices(as_of=as_of, prices=prices).rows
+    lowest = rows[(rows["quantity"] == "price") & (rows["term"] == term)].groupby(keys)["value"].min()
+    found = nodes[[*keys, "value"]].merge(lowest.rename("usd_per_hour").reset_index(), on=keys)
+    found = found.rename(columns={"value": "gpus"}).astype({"gpus": int})
+    return found.sort_values(["gpus", "usd_per_hour", *keys], ignore_index=True)
+
+
 @cache
 def api_models() -> dict[str, ApiModel]:
     """Read which class each model at an API belongs to, and whether its weights are open.
@@ -845,7 +917,7 @@ def ownership(hardware: str, *, as_of: date, prices: OwnPrices | None = None) ->
     Raises
     ------
     InputError
-        If no such node is known on that day; the message lists the nearest names.
+        If no such node is known on that day; the message lists the nearest names. If a cost is not known yet.
 
     Examples
     --------
@@ -857,6 +929,10 @@ def ownership(hardware: str, *, as_of: date, prices: OwnPrices | None = None) ->
     # what all nodes share first, so that a node's own figure takes its place
     rows = pd.concat([known.where(hardware="any"), known.where(hardware=hardware)])
     values = dict(zip(rows["quantity"], rows["value"], strict=True))
+    for quantity in SCHEMAS["ownership"].units:
+        if quantity not in values:
+            later = all_rows("ownership").query("quantity == @quantity")["as_of"].min()
+            raise InputError("as_of", as_of.isoformat(), f"a day from {later}, when {quantity} is first known")
     return Ownership(
         purchase_usd=values["purchase"],
         power_kw=values["power_max"] / WATT_PER_KILOWATT,

@@ -37,7 +37,7 @@ RIDGE = 8.0
 def bent(kind, room=64.0):
     """A pass that rises beyond a ridge (convex), or ever less (concave, as experts are read)."""
     shapes = {"convex": lambda n: 0.01 * np.maximum(1, n / RIDGE), "concave": lambda n: 0.002 + 0.03 * (1 - 0.9**n)}
-    return Service(100.0, 1.0, 100.0, shapes[kind], lambda n: 0.01, room)
+    return Service(100.0, 1.0, 100.0, lambda n: (shapes[kind](n), 0.01), room)
 
 
 def replay(service, rate, *, count, seed=20260720):
