@@ -27,7 +27,8 @@ def _across(field: str, title: str, *, log: bool, domain: list[float]) -> Any:
     if log:
         scale = alt.Scale(type="log", nice=False, domain=domain)
         return alt.X(f"{field}:Q", title=title, scale=scale, axis=alt.Axis(values=PLAIN_TICKS, format="~g"))
-    return alt.X(f"{field}:Q", title=title, scale=alt.Scale(domain=domain), axis=alt.Axis(tickCount=6, format=",~g"))
+    form = ",.0f" if domain[1] > 20 else ".1f"
+    return alt.X(f"{field}:Q", title=title, scale=alt.Scale(domain=domain), axis=alt.Axis(tickCount=6, format=form))
 
 
 def beside(rows: pd.DataFrame, *, x_title: str, marks: dict[str, theme.Mark], log: bool = False) -> Any:
