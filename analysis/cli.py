@@ -27,10 +27,12 @@ from analysis.inputs import (
     at_least_one,
     fraction,
     not_negative,
+    percentile,
     positive,
     printable,
     share,
     whole,
+    whole_from_zero,
 )
 
 if TYPE_CHECKING:
@@ -948,6 +950,275 @@ def _window(architecture: Any, tokens: float) -> tuple[dict[str, Any], list[str]
     beyond = limit is not None and tokens > limit
     said = f"beyond the model: its config ends at {limit or 0:,} tokens, and {tokens:,.0f} are asked for"
     return {"max_context_tokens": limit, "beyond_max_context": beyond}, [said] if beyond else []
+
+
+#: How percentiles are had; the closed form knows one kind of request and Poisson arrivals.
+METHODS = ("closed-form",)
+
+
+def _shapes(
+    model: str, gpu: str, gpus: float, tp: float | None, weights: str | None, kv: str | None, engine: str, ideal: bool
+) -> list[Any]:
+    """List the ways to put replicas on the node; the one that was asked for comes first."""
+    from analysis.model.capacity import Shape
+    from analysis.reference.efficiency import memory_rule, named, slots
+    from analysis.reference.specs import MemoryRule
+
+    widths = [float(width) for width in range(1, int(gpus) + 1) if gpus % width == 0 and width.bit_count() == 1]
+    order = dict.fromkeys([*([] if tp is None else [tp]), *widths, gpus])
+    found = []
+    for width in order:
+        replica, copies = _replica(model, gpu, gpus, width, weights, kv)
+        reached = _efficiency(replica, engine, ideal=ideal)
+        rule, most = (
+            (MemoryRule(), math.inf)
+            if ideal
+            else (memory_rule(named("engine", engine)), slots(named("engine", engine)))
+        )
+        found.append(Shape(replica, int(copies), reached, rule, most))
+    return found
+
+
+def _of_this_node(node: str, gpu: str, gpus: float, day: date, own: OwnPrices | None) -> None:
+    """Refuse a node whose GPUs are others than the ones that were asked about."""
+    from analysis.reference import tables
+    from analysis.reference.efficiency import named
+
+    row = tables.table("nodes", as_of=day, prices=own).where(instance=node).iloc[0]
+    if row["accelerator"] != named("accelerator", gpu):
+        raise InputError("--gpu", gpu, f"{row['accelerator']}, which {node} has")
+    if row["value"] != gpus:
+        raise InputError("--gpus", int(gpus), f"{row['value']:g}, as {node} has")
+
+
+@cli.command()
+@model_option
+@gpu_option
+@gpus_option
+@click.option(
+    "--tp",
+    metavar="T",
+    type=Number(whole),
+    help="GPUs of one replica; if left out, the split that needs the fewest nodes.",
+)
+@weights_option
+@kv_option
+@engine_option
+@ideal_option
+@click.option("--node", metavar="NAME", help="An instance of the tables, for example p5.48xlarge.")
+@click.option("--node-usd-per-hour", metavar="P", type=Number(not_negative), help="Or the price of the whole node.")
+@click.option("--term", default="on-demand", show_default=True, help="With --node: the price term.")
+@click.option("--region", help="With --node: the region; without it the cheapest one is taken.")
+@click.option("--rate-req-per-s", metavar="R", type=Number(positive), required=True, help="Requests that arrive.")
+@click.option("--input-tokens", metavar="S", type=Number(positive), required=True, help="Tokens of the prompt.")
+@click.option("--cached-tokens", metavar="S", type=Number(not_negative), default=0.0, help="Of them in a cache.")
+@click.option("--output-tokens", metavar="S", type=Number(at_least_one), required=True, help="Tokens of the answer.")
+@click.option("--budget-s", metavar="D", type=Number(positive), required=True, help="Time that the metric may take.")
+@click.option(
+    "--overhead-s", metavar="O", type=Number(not_negative), default=0.0, help="Time outside the GPU, part of it."
+)
+@click.option(
+    "--metric",
+    type=click.Choice(["e2e", "ttft", "tpot"]),
+    default="e2e",
+    show_default=True,
+    help="Whole answer, first token, or time between two tokens.",
+)
+@click.option(
+    "--percentile",
+    metavar="Q",
+    type=Number(percentile),
+    required=True,
+    help="Percentage of the requests that have to keep the budget.",
+)
+@click.option(
+    "--cv", metavar="C", type=Number(not_negative), default=1.0, help="Variation of the gaps between arrivals."
+)
+@click.option("--spares", metavar="K", type=Number(whole_from_zero), default=0.0, help="Nodes that may fail.")
+@click.option(
+    "--method", type=click.Choice(METHODS), default=METHODS[0], show_default=True, help="How percentiles are had."
+)
+@decoder_options
+@prices_option
+@as_of_option
+@json_option
+def capacity(
+    model: str,
+    gpu: str,
+    gpus: float,
+    tp: float | None,
+    weights: str | None,
+    kv: str | None,
+    engine: str,
+    ideal: bool,
+    node: str | None,
+    node_usd_per_hour: float | None,
+    term: str,
+    region: str | None,
+    rate_req_per_s: float,
+    input_tokens: float,
+    cached_tokens: float,
+    output_tokens: float,
+    budget_s: float,
+    overhead_s: float,
+    metric: Any,
+    percentile: float,
+    cv: float,
+    spares: float,
+    method: str,
+    own: OwnPrices | None,
+    as_of: date,
+    as_json: bool,
+    **described: Any,
+) -> None:
+    """Nodes under a latency budget, what they cost, and where their utilization goes."""
+    from analysis.model import capacity as plan
+    from analysis.reference.specs import Workload
+    from analysis.units import TOKENS_PER_MTOK
+
+    price = node_price(node, node_usd_per_hour, term, region, as_of, own)
+    if node is not None:
+        _of_this_node(node, gpu, gpus, as_of, own)
+    usd = price["price_usd_per_node_hour"]
+    shapes = _shapes(model, gpu, gpus, tp, weights, kv, engine, ideal)
+    decoder = _decoder(**described)
+    workload = Workload(
+        rate_req_per_s=rate_req_per_s,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        budget_s=budget_s,
+        cached_tokens=cached_tokens,
+        percentile=percentile,
+        metric=metric,
+        overhead_s=overhead_s,
+        cv=cv,
+    )
+    try:
+        if tp is not None:
+            # the shape that was asked for is refused with its reason; the others only compete
+            shapes[0].service(decoder, workload).floor_s()
+        found = plan.fleets(shapes, decoder, workload, price_usd_per_node_hour=usd, spares=int(spares))
+    except InputError as refusal:
+        where = {"cached_tokens": "--cached-tokens", "tensor_parallel": "--tp"}.get(refusal.where, refusal.where)
+        raise refusal.at(where) from None
+    chosen = plan.best(found) if tp is None else int(tp)
+    fleet, shape = found[chosen], next(each for each in shapes if each.replica.gpus == chosen)
+    floors = [each.latency_floor_s for each in found.values() if each.latency_floor_s is not None]
+    floor = fleet.latency_floor_s if tp is not None or not floors else min(floors)
+    shares = fleet.shares
+    result: dict[str, Any] = {
+        "feasible": fleet.feasible,
+        "reason": fleet.reason,
+        "metric": metric,
+        "percentile": percentile,
+        "budget_s": budget_s,
+        "latency_floor_s": floor,
+        "nodes": fleet.nodes,
+        "spares": int(spares),
+        **_asked(shape.replica, shape.copies),
+        "decoder": decoder.kind,
+        "kind": "ideal" if ideal else "prediction",
+        "method": method,
+        "extrapolated": fleet.extrapolated,
+        "load": fleet.load,
+        "busy": fleet.busy,
+        "lambda_sat_req_per_s": fleet.node_saturated_req_per_s,
+        "node_req_per_s": fleet.node_req_per_s,
+        "max_batch": fleet.room,
+        "u_day": None if shares is None else shares.day,
+        "u_integer": None if shares is None else shares.integer,
+        "u_latency": None if shares is None else shares.latency,
+        "u_goodput": None if shares is None else shares.goodput,
+        "utilization": None if shares is None else shares.utilization,
+        **{f"latency_p{q:.0f}_s": value for q, value in fleet.percentiles_s.items()},
+        **{f"{name}_mean_s": (fleet.means_s or {}).get(name) for name in ("e2e", "ttft", "tpot")},
+        "saturated_usd_per_mtok": fleet.saturated_usd_per_mtok if fleet.feasible else None,
+        "cost_usd_per_mtok": fleet.cost_usd_per_mtok,
+        "usd_per_request": None
+        if fleet.cost_usd_per_mtok is None
+        else fleet.cost_usd_per_mtok * output_tokens / TOKENS_PER_MTOK,
+        "feasible_shapes": [
+            {
+                "tp": width,
+                "replicas": int(gpus) // width,
+                "latency_floor_s": each.latency_floor_s,
+                "nodes": each.nodes,
+                "node_req_per_s": each.node_req_per_s,
+                "cost_usd_per_mtok": each.cost_usd_per_mtok,
+            }
+            for width, each in found.items()
+            if each.feasible
+        ],
+        **price,
+    }
+    if node is not None and fleet.feasible:
+        result["cheapest_node"] = _cheapest_node(plan, shapes, decoder, workload, term, as_of, own, int(spares))
+    _print(result, as_json=as_json, text=_capacity_text(result, node))
+
+
+def _cheapest_node(
+    plan: Any, shapes: Any, decoder: Any, workload: Any, term: str, day: date, own: OwnPrices | None, spares: int
+) -> dict[str, Any] | None:
+    """Look whether another node with the same accelerator, a smaller one perhaps, does the work for less."""
+    from analysis.reference.tables import offers
+
+    rows = offers(shapes[0].replica.accelerator.name, as_of=day, term=term, prices=own)
+    on_offer = [
+        plan.Offer(f"{row.provider} {row.instance}", int(row.gpus), float(row.usd_per_hour))
+        for row in rows.itertuples()
+    ]
+    # of equal nodes only the cheapest can win
+    lowest = {each.gpus: each for each in sorted(on_offer, key=lambda each: -each.price_usd_per_node_hour)}
+    found = plan.cheapest_offer(lowest.values(), shapes, decoder, workload, spares=spares)
+    if found is None:
+        return None
+    offer, width, fleet = found
+    return {
+        "node": offer.name,
+        "gpus": offer.gpus,
+        "tp": width,
+        "nodes": fleet.nodes,
+        "price_usd_per_node_hour": offer.price_usd_per_node_hour,
+        "usd_per_hour": fleet.nodes * offer.price_usd_per_node_hour,
+        "cost_usd_per_mtok": fleet.cost_usd_per_mtok,
+    }
+
+
+def _capacity_text(result: Mapping[str, Any], node: str | None) -> str:
+    asked = "this is {model}, {decoder}, weights {weights}, cache {kv}, on {replicas} x {tp} {gpu} a node".format(
+        **result
+    )
+    shapes = ", ".join("tp {tp} ({latency_floor_s:.3g} s)".format(**each) for each in result["feasible_shapes"])
+    within = f"{result['percentile']:g} % within {result['budget_s']:g} s"
+    if not result["feasible"]:
+        help_words = f"shapes that can: {shapes}" if shapes else "no split of this node can"
+        return f"infeasible, {result['metric']}, {within}: {result['reason']}\n{help_words}\n{asked}"
+    known = {q: result[f"latency_p{q}_s"] for q in (50, 95, 99)}
+    times = ", ".join(f"p{q} {value:.3g} s" for q, value in known.items() if value is not None)
+    spares = f", {result['spares']} of them spare" if result["spares"] else ""
+    lines = [
+        f"{result['nodes']} nodes{spares} for {result['metric']}, {within}; floor {result['latency_floor_s']:.3g} s",
+        "{cost_usd_per_mtok:,.2f} USD per million output tokens; {saturated_usd_per_mtok:,.2f} if full".format(
+            **result
+        ),
+        "utilization {utilization:.3f} = day {u_day:.3f} x whole nodes {u_integer:.3f} x budget {u_latency:.3f}"
+        " x in time {u_goodput:.3f}".format(**result),
+        "busy {busy:.1%} of the time, load {load:.1%} of what they could serve".format(**result),
+        f"at this rate: {times}" if times else "percentiles at this rate: outside the domain of the closed form",
+    ]
+    if result["extrapolated"]:
+        lines.append("the rate within the budget is extrapolated: outside the domain of the closed form")
+    other = result.get("cheapest_node")
+    if other is not None and other["usd_per_hour"] < result["nodes"] * result["price_usd_per_node_hour"]:
+        lines.append(
+            "less: {nodes} x {node} with {gpus} GPUs, {usd_per_hour:,.2f} USD an hour together".format(**other)
+        )
+    lines.append(asked)
+    lines.append(f"feasible: {shapes}")
+    if node is not None:
+        place = " ".join(part for part in (result["provider"], node, result["region"], result["term"]) if part)
+        lines.append(f"price: {result['price_usd_per_node_hour']:,.2f} USD per hour, {place}, {result['price_as_of']}")
+    return "\n".join(lines)
 
 
 def _asked(replica: Any, copies: float) -> dict[str, Any]:

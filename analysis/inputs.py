@@ -188,6 +188,8 @@ not_negative = Door("a number, 0 or above", lambda a: a >= 0)
 fraction = Door("a fraction above 0 and at most 1", lambda a: (a > 0) & (a <= 1))
 share = Door("a fraction from 0 to 1", lambda a: (a >= 0) & (a <= 1))
 at_least_one = Door("a number, 1 or above", lambda a: a >= 1)
+percentile = Door("a number above 0 and below 100", lambda a: (a > 0) & (a < 100))
+whole_from_zero = Door("a whole number, 0 or above", lambda a: (a >= 0) & (a == np.floor(a)))
 whole = Door("a whole number, 1 or above", lambda a: (a >= 1) & (a == np.floor(a)))
 
 

@@ -200,6 +200,81 @@ ANSWER_PASSES = entry("answer_passes", latex="P", unit=ONE, means="passes that o
 BASE_TIME = entry("base_time", latex="t_0", unit=second, means="time of a pass whatever the number of its sequences")
 SEQUENCE_TIME = entry("sequence_time", latex=r"\beta", unit=second, means="time that each sequence adds to a pass")
 
+# the decoders (symbolic/decoders) and how experts are shared (symbolic/transformer)
+ACCEPT = entry("acceptance", latex=r"\alpha_\mathrm{d}", unit=ONE, means="chance that one more draft token is accepted")
+DRAFTS = entry("draft_length", latex="g", unit=ONE, means="tokens that a draft proposes in one cycle")
+DRAFT_COST = entry(
+    "draft_cost", latex=r"c_\mathrm{d}", unit=ONE, means="time of one draft over that of a pass of one position each"
+)
+WIDER = entry(
+    "wider_pass", latex="v", unit=ONE, means="time of the pass that checks drafts over that of one position each"
+)
+BLOCK = entry("block", latex=r"\ell", unit=ONE, means="tokens of one block")
+PASSES = entry("passes", latex="T", unit=ONE, means="passes that one block takes, its commit pass included")
+TOKENS_KEPT = entry("tokens_kept", latex=r"\tau", unit=ONE, means="tokens of one sequence that a pass yields")
+RIDGE_POSITIONS = entry(
+    "ridge_positions",
+    latex=r"m_\mathrm{r}",
+    unit=ONE,
+    means="positions of a pass whose multiplying takes as long as reading its weights",
+)
+CONTEXT_SCALE = entry(
+    "context_scale",
+    latex=r"s_\kappa",
+    unit=token,
+    means="context that takes as long to read as one position takes to multiply",
+)
+POSITION_TIME = entry(
+    "position_time", latex=r"t_\mathrm{pos}", unit=second, means="time to multiply one position with all weights"
+)
+OVERHEAD = entry("overhead_time", latex="f", unit=second, means="time of a pass whatever its positions and its cache")
+PROMPT_LENGTH = entry(
+    "prompt_length", latex=r"n_\mathrm{in}", unit=ONE, means="positions of one prompt that no cache holds"
+)
+ANSWER_LENGTH = entry("answer_length", latex=r"n_\mathrm{out}", unit=ONE, means="tokens of one answer")
+SHARE_EASY = entry("share_easy", latex=r"q_\mathrm{e}", unit=ONE, means="share of the blocks that are easy, below 1")
+PASSES_EASY = entry("passes_easy", latex=r"T_\mathrm{e}", unit=ONE, means="passes of an easy block")
+PASSES_HARD = entry("passes_hard", latex=r"T_\mathrm{h}", unit=ONE, means="passes of a hard block")
+SKEW = entry("skew", latex=r"\varsigma", unit=ONE, means="share of the positions that use the favourite experts")
+NEIGHBOUR = entry(
+    "neighbour_share", latex=r"o", unit=ONE, means="share of a position's experts that another position uses too"
+)
+# the law of a waiting answer (symbolic/queueing)
+ARRIVALS = entry("arrivals", latex=r"\lambda_r", unit=1 / second, means="requests per second that come to one replica")
+LATENCY = entry("latency", latex=r"\mathcal{L}", unit=second, means="mean time of a request under load")
+LATENCY_FLOOR = entry("latency_floor", latex=r"\mathcal{L}_0", unit=second, means="time of a request alone")
+LONE_PASS = entry("lone_pass", latex=r"\alpha", unit=second, means="time of a pass with one request")
+MARGINAL = entry(
+    "marginal_time", latex="c_r", unit=second, means="what one more request in a replica adds to the time of another"
+)
+BUDGET = entry("budget", latex="D", unit=second, means="latency budget: the time that an answer may take")
+SPAN = entry("span", latex=r"\theta", unit=second, means="a part of a request's stay")
+SPAN_PASSES = entry("span_passes", latex=r"P_\theta", unit=ONE, means="passes of a request in that part of its stay")
+LAG = entry("lag", latex=r"\Delta", unit=second, means="time between two moments of a stay")
+VARIANCE = entry(
+    "latency_variance", latex=r"\mathrm{var}_\mathcal{L}", unit=second**2, means="variance of the time of a request"
+)
+NORMAL_QUANTILE = entry(
+    "normal_quantile", latex="z_Q", unit=ONE, means="quantile of the standard normal distribution, above its median"
+)
+JOB_TIME = entry("job_time", latex=r"S_\mathrm{job}", unit=second, means="time of a job that never waits")
+WAIT = entry("wait", latex=r"W_q", unit=second, means="mean time in the queue")
+OFFERED = entry("offered_load", latex=r"a_\mathrm{load}", unit=ONE, means="servers that the arriving work keeps busy")
+NODES = entry("nodes", latex=r"n_\mathrm{node}", unit=ONE, means="nodes that are bought, spares included")
+MEAN_RATE = entry(
+    "mean_rate", latex=r"\bar\lambda", unit=request / second, means="requests per second on average over the day"
+)
+PEAK_RATE = entry(
+    "peak_rate", latex=r"\hat\lambda", unit=request / second, means="requests per second in the busiest hour"
+)
+FLEET_RATE = entry(
+    "fleet_rate", latex=r"\Lambda", unit=request / second, means="largest rate of all nodes within the budget"
+)
+SATURATED_RATE = entry(
+    "saturated_rate", latex=r"\lambda_\mathrm{sat}", unit=request / second, means="requests per second of a full node"
+)
+WITHIN = entry("within", latex=r"u_\mathrm{goodput}", unit=ONE, means="share of requests answered within the budget")
+
 UNITS = {e.symbol: e.unit for e in TABLE.values()}
 
 

@@ -65,6 +65,7 @@ kilowatt = Quantity("kW")
 DATA_UNITS = frozenset(
     {
         "1",
+        "%",
         "USD/node_hour",
         "USD/Mtok",
         "USD",

@@ -451,3 +451,88 @@ def saturated_req_per_s(
         efficiency=efficiency,
     )
     return scalar_or_array(np.asarray(np.where(fits, full.req_per_s, 0.0)))
+
+
+#: Halvings of an interval, enough for every digit that is shown.
+_HALVINGS = 40
+
+
+def batch_within(
+    replica: Replica,
+    decoder: Decoder,
+    *,
+    budget_s: ArrayLike,
+    most: ArrayLike,
+    input_tokens: ArrayLike,
+    output_tokens: ArrayLike,
+    cached_tokens: ArrayLike = 0.0,
+    chunk_tokens: ArrayLike = CHUNK_TOKENS,
+    efficiency: Efficiency = IDEAL,
+) -> Any:
+    r"""Most requests that a replica can hold while each is answered within a budget.
+
+    .. math:: \max\{n \le n_\mathrm{most} : P\, t(n) + n\, p \le D\}
+
+    Parameters
+    ----------
+    replica, decoder, input_tokens, output_tokens, cached_tokens, chunk_tokens, efficiency
+        As in `served`.
+    budget_s : float or array
+        Time that a whole answer may take, D. [s]
+    most : float or array
+        What memory and the engine allow, see `largest_batch`. [1]
+
+    Returns
+    -------
+    float or array
+        Requests, fractions included; 0 where one request alone takes longer, or not one fits. [1]
+
+    Raises
+    ------
+    InputError
+        If a number is outside its domain.
+
+    Notes
+    -----
+    The time of a request grows with the batch, so halving an interval finds the end. Mean latency at a steady
+    batch: what percentiles and bursts take off is not in it.
+
+    Examples
+    --------
+    >>> from analysis.reference.model_config import shipped
+    >>> from analysis.reference.specs import Precision
+    >>> from analysis.reference.tables import SNAPSHOT, accelerator
+    >>> h100 = accelerator("h100-sxm", as_of=SNAPSHOT)
+    >>> eight = Replica(shipped("llama-3.1-70b").architecture, Precision.of("fp8"), h100, gpus=8)
+    >>> load = {"input_tokens": 1500, "output_tokens": 300, "most": 256}
+    >>> [int(batch_within(eight, Decoder.autoregressive(), budget_s=d, **load)) for d in (0.5, 1, 2, 60)]
+    [0, 12, 71, 256]
+    """
+    budget, limit = positive("budget_s", budget_s), np.asarray(most, float)
+    shape = np.broadcast_shapes(
+        *(np.shape(x) for x in (budget, limit, input_tokens, output_tokens, cached_tokens, decoder.positions))
+    )
+
+    def keeps(batch: Any) -> Any:
+        held = served(
+            replica,
+            decoder,
+            batch=batch,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            cached_tokens=cached_tokens,
+            chunk_tokens=chunk_tokens,
+            efficiency=efficiency,
+        )
+        return np.asarray(held.request_s) <= budget
+
+    low = np.ones(shape)
+    high = np.maximum(np.broadcast_to(limit, shape), 1.0)
+    possible = keeps(low) & (limit >= 1)
+    all_of_them = keeps(high)
+    for _ in range(_HALVINGS):
+        middle = np.sqrt(low * high)
+        within = keeps(middle)
+        low, high = np.where(within, middle, low), np.where(within, high, middle)
+    found = np.where(all_of_them, np.maximum(limit, 1.0), low)
+    return scalar_or_array(np.where(possible, found, 0.0))

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from analysis.inputs import InputError, not_negative, positive, scalar_or_array
 from analysis.model.transformer import (
     FLOP_PER_WEIGHT,
+    expert_union,
     kv_bytes_per_sequence,
     kv_replication,
     pass_work,
@@ -187,6 +188,7 @@ def demand(replica: Replica, *parts: Part) -> Demand:
             positions=part.positions,
             logits=part.logits,
             causal=part.causal,
+            expert_skew=replica.expert_skew,
         )
         for part in parts
     ]
@@ -194,14 +196,19 @@ def demand(replica: Replica, *parts: Part) -> Demand:
     # parts share one read of the weights, of the experts that any of them uses
     weights = works[0].weight_bytes
     if len(parts) > 1:
-        weights = pass_work(architecture, precision, batch=rows, context_tokens=0).weight_bytes
+        weights = pass_work(
+            architecture, precision, batch=rows, context_tokens=0, expert_skew=replica.expert_skew
+        ).weight_bytes
     if not replica.split_attention:
         weights = weights + (gpus - 1) * _attention_byte(architecture, precision)
     expert_flop: Any = 0.0
     expert_row_flop: Any = 0.0
     for row_flop, of, top_k in sizes.experts:
         expert_flop = expert_flop + row_flop * rows * top_k / of
-        in_use = -np.expm1(rows * np.log1p(-top_k / of)) if top_k < of else 1.0
+        if replica.expert_skew:
+            in_use = expert_union(rows, experts=of, top_k=top_k, skew=replica.expert_skew)
+        else:  # without doors, for sweeps
+            in_use = -np.expm1(rows * np.log1p(-top_k / of)) if top_k < of else 1.0
         expert_row_flop = expert_row_flop + row_flop * in_use
     moved = BYTE_PER_ACTIVATION * activation_elements(architecture, gpus=gpus)
     return Demand(

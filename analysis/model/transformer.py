@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.inputs import InputError, not_negative, positive, scalar_or_array, whole
+from analysis.inputs import InputError, not_negative, positive, scalar_or_array, share, whole
 from analysis.reference.specs import MATMUL_COMPONENTS, ROUTED_COMPONENTS, Architecture, LayerGroup, Precision
 
 FLOP_PER_WEIGHT = 2
@@ -153,10 +153,11 @@ def weight_bytes(architecture: Architecture, precision: Precision) -> float:
     return float(sum(n * precision.byte_of(component) for component, n in architecture.components.items()))
 
 
-def expert_union(positions: ArrayLike, *, experts: ArrayLike, top_k: ArrayLike) -> Any:
+def expert_union(positions: ArrayLike, *, experts: ArrayLike, top_k: ArrayLike, skew: ArrayLike = 0.0) -> Any:
     r"""Share of the experts that a pass reads.
 
-    .. math:: 1 - \left(1 - \frac{k}{n_e}\right)^m
+    .. math:: q\,\bigl(1 - (1 - p_f)^m\bigr) + (1 - q)\,\bigl(1 - (1 - p_o)^m\bigr),\quad
+        q = \tfrac{k}{n_e},\; p_f = q + z\,(1 - q),\; p_o = (1 - z)\,q
 
     Parameters
     ----------
@@ -164,11 +165,13 @@ def expert_union(positions: ArrayLike, *, experts: ArrayLike, top_k: ArrayLike) 
         Positions that the pass routes, over all sequences. [1]
     experts, top_k : float or array, broadcastable
         Routed experts of a layer, and how many one position uses. [1]
+    skew : float or array, broadcastable
+        Share of the positions that use the k favourite experts, 0 to 1; the others draw evenly. [1]
 
     Returns
     -------
     float or array, broadcast shape
-        Expected share, for independent uniform routing. Skewed routing lowers it. [1]
+        Expected share for independent positions: without skew 1 - (1 - k/n_e)^m, with full skew k/n_e. [1]
 
     Raises
     ------
@@ -177,28 +180,82 @@ def expert_union(positions: ArrayLike, *, experts: ArrayLike, top_k: ArrayLike) 
 
     Notes
     -----
-    Derived in `analysis.symbolic.transformer.expert_union`. Limits: one position reads k of n_e;
-    many read all.
+    Derived in `analysis.symbolic.transformer.expert_union` and ``expert_union_skewed``. Limits: one position
+    reads k of n_e; many read all. The skew of two positions that share a part of their experts: `skew_of`.
 
     Examples
     --------
     >>> [round(float(u), 3) for u in expert_union([1, 16, 256], experts=128, top_k=8)]
     [0.062, 0.644, 1.0]
+    >>> [round(float(u), 3) for u in expert_union([1, 16, 256], experts=128, top_k=8, skew=0.5)]
+    [0.062, 0.436, 1.0]
     """
     m = not_negative("positions", positions)
-    of, used = whole("experts", experts), whole("top_k", top_k)
+    of, used, favour = whole("experts", experts), whole("top_k", top_k), share("skew", skew)
     if np.any(used > of):
         raise InputError("top_k", float(np.max(used)), f"at most the number of experts, {np.min(of):g}")
-    return scalar_or_array(_union(m, of, used))
+    return scalar_or_array(_union(m, of, used, favour))
 
 
-def _union(m: NDArray[np.float64], experts: Any, top_k: Any) -> NDArray[np.float64]:
-    # log1p and expm1 keep the digits where the share of one expert is tiny; k = n_e reads all, and nothing reads none
+def skew_of(neighbour_share: ArrayLike, *, experts: ArrayLike, top_k: ArrayLike) -> Any:
+    r"""Skew of routing at which two positions share so many of their experts.
+
+    .. math:: z = \sqrt{\frac{o - q}{1 - q}},\quad q = \tfrac{k}{n_e}
+
+    Parameters
+    ----------
+    neighbour_share : float or array
+        Share of the experts of one position that the other uses too, from k/n_e (no skew) to 1. [1]
+    experts, top_k : float or array, broadcastable
+        Routed experts of a layer, and how many one position uses, fewer than all. [1]
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Skew, the argument of `expert_union`. [1]
+
+    Raises
+    ------
+    InputError
+        If a number is outside its domain, or positions share less than chance gives.
+
+    Notes
+    -----
+    Derived in `analysis.symbolic.transformer.skew_of_neighbours`.
+
+    Examples
+    --------
+    >>> round(skew_of(0.257, experts=64, top_k=4), 3)
+    0.455
+    """
+    common = share("neighbour_share", neighbour_share)
+    of, used = whole("experts", experts), whole("top_k", top_k)
+    if np.any(used >= of):
+        raise InputError("top_k", float(np.max(used)), f"fewer than the number of experts, {np.min(of):g}")
+    evenly = used / of
+    if np.any(common < evenly):
+        raise InputError("neighbour_share", float(np.min(common)), f"at least what chance gives, {np.max(evenly):g}")
+    return scalar_or_array(np.sqrt((common - evenly) / (1 - evenly)))
+
+
+def _union(m: NDArray[np.float64], experts: Any, top_k: Any, skew: Any = 0.0) -> NDArray[np.float64]:
+    evenly = np.asarray(top_k) / experts
+    if not np.any(skew):
+        return _used(m, evenly)
+    favourite, other = evenly + skew * (1 - evenly), (1 - skew) * evenly
+    return evenly * _used(m, favourite) + (1 - evenly) * _used(m, other)
+
+
+def _used(m: NDArray[np.float64], chance: Any) -> NDArray[np.float64]:
+    """Chance that one of m positions uses what each uses with this chance."""
+    # log1p and expm1 keep the digits where the chance is tiny; chance 1 is always used, and nothing uses nothing
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(m == 0, 0.0, -np.expm1(m * np.log1p(-np.asarray(top_k) / experts)))
+        return np.where(m == 0, 0.0, -np.expm1(m * np.log1p(-np.asarray(chance))))
 
 
-def weight_bytes_streamed(architecture: Architecture, precision: Precision, *, positions: ArrayLike) -> Any:
+def weight_bytes_streamed(
+    architecture: Architecture, precision: Precision, *, positions: ArrayLike, skew: ArrayLike = 0.0
+) -> Any:
     """Weight bytes that one pass reads.
 
     Parameters
@@ -207,6 +264,8 @@ def weight_bytes_streamed(architecture: Architecture, precision: Precision, *, p
     precision : Precision
     positions : float or array
         Positions of the pass over all sequences: batch times positions of each. [1]
+    skew : float or array, broadcastable
+        Of the routing, as in `expert_union`. [1]
 
     Returns
     -------
@@ -216,7 +275,7 @@ def weight_bytes_streamed(architecture: Architecture, precision: Precision, *, p
     Raises
     ------
     InputError
-        If positions is negative.
+        If positions is negative or the skew outside 0 to 1.
 
     Notes
     -----
@@ -232,14 +291,17 @@ def weight_bytes_streamed(architecture: Architecture, precision: Precision, *, p
     >>> round(float(one), 2), round(float(many), 2)
     (5.0, 64.09)
     """
-    return scalar_or_array(_streamed(architecture, precision, not_negative("positions", positions)))
+    m, favour = np.broadcast_arrays(not_negative("positions", positions), share("skew", skew))
+    return scalar_or_array(_streamed(architecture, precision, m, favour))
 
 
-def _streamed(architecture: Architecture, precision: Precision, m: NDArray[np.float64]) -> NDArray[np.float64]:
+def _streamed(
+    architecture: Architecture, precision: Precision, m: NDArray[np.float64], skew: Any = 0.0
+) -> NDArray[np.float64]:
     always, routed = _streams(architecture, precision)
     total = np.full_like(m, always)
     for size, experts, top_k in routed:
-        total += size * _union(m, experts, top_k)
+        total += size * _union(m, experts, top_k, skew)
     return total
 
 
@@ -623,6 +685,7 @@ def pass_work(
     positions: ArrayLike = 1,
     logits: Literal["all", "last"] = "all",
     causal: bool = True,
+    expert_skew: float = 0.0,
 ) -> PassWork:
     """Bytes and FLOP of one pass.
 
@@ -640,6 +703,8 @@ def pass_work(
         Positions that need logits: all (decoding of any kind) or the last of each sequence (prefill).
     causal : bool
         False for a block whose positions all see each other.
+    expert_skew : float
+        Skew of the routing, as in `expert_union`. [1]
 
     Returns
     -------
@@ -667,11 +732,12 @@ def pass_work(
     if logits not in ("all", "last"):
         raise InputError("logits", logits, "all or last")
     n, s, w = positive("batch", batch), not_negative("context_tokens", context_tokens), positive("positions", positions)
+    skew = float(share("expert_skew", expert_skew))
     m = np.asarray(n * w)
     with_logits = m if logits == "all" else n * np.minimum(w, 1.0)
     head, layers = architecture.head_params, _layer_matmul(architecture)
     results = {
-        "weight_bytes": _streamed(architecture, precision, m),
+        "weight_bytes": _streamed(architecture, precision, m, skew),
         "kv_read_bytes": n * _kv_bytes(architecture, precision, s, "read"),
         "kv_written_bytes": m * kv_bytes_per_token(architecture, precision),
         "matmul_flop": FLOP_PER_WEIGHT * (layers * m + head * with_logits),

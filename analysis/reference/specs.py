@@ -545,6 +545,42 @@ class RequestMix:
 
 
 @dataclass(frozen=True)
+class Workload:
+    """Requests of one kind that come at random, and what their answers may take.
+
+    Parameters
+    ----------
+    rate_req_per_s : float
+        Requests per second, on average over the day. [request/s]
+    input_tokens, output_tokens, cached_tokens : float
+        Tokens of each prompt, cached ones included; of each answer; of each prompt that a cache holds. [token]
+    budget_s : float
+        Time that the metric may take. [s]
+    percentile : float
+        Percentage of the requests that have to keep the budget, above 0 and below 100. [1]
+    metric : {"e2e", "ttft", "tpot"}
+        Whole answer, first token, or time between two tokens.
+    overhead_s : float
+        Time outside the GPU: network, gateway, tokenizer. It is part of the first two metrics. [s]
+    cv : float
+        Coefficient of variation of the gaps between arrivals, 1 for Poisson. [1]
+    shape : tuple of float
+        Rate of each hour over the mean; one entry where every hour is alike. [1]
+    """
+
+    rate_req_per_s: float
+    input_tokens: float
+    output_tokens: float
+    budget_s: float
+    cached_tokens: float = 0.0
+    percentile: float = 95.0
+    metric: Literal["e2e", "ttft", "tpot"] = "e2e"
+    overhead_s: float = 0.0
+    cv: float = 1.0
+    shape: tuple[float, ...] = (1.0,)
+
+
+@dataclass(frozen=True)
 class Tariff:
     """What an API asks, by kind of token; without a cached price cached tokens cost what input costs. [USD/Mtok]."""
 
@@ -629,6 +665,9 @@ class Replica:
     split_attention : bool
         True: tensor parallelism, every GPU has its share of the heads of all sequences. False: only the
         experts are split, and each GPU attends for sequences of its own.
+    expert_skew : float
+        Share of the positions that use the favourite experts, 0 to 1, as in
+        `analysis.model.transformer.expert_union`; 0: routing is even. [1]
     """
 
     architecture: Architecture
@@ -636,6 +675,7 @@ class Replica:
     accelerator: Accelerator
     gpus: int = 1
     split_attention: bool = True
+    expert_skew: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from functools import cache
@@ -102,6 +104,56 @@ SCHEMAS = {
                 }
             ),
         ),
+        # how answers were made, and what that gained; `analysis.reference.decoder_tables` reads the next three
+        Schema(
+            "diffusion",
+            (
+                *("id", "model", "backbone", "decoder", "method", "weights", "accelerator", "accelerators", "engine"),
+                *("batch", "answer_tokens", "block_tokens", "denoising_steps", "task", "against", "unused"),
+            ),
+            {
+                "output_rate": "token/s",
+                "ttft": "s",
+                "e2e": "s",
+                "tokens_per_pass": "1",
+                "speedup": "1",
+                "score": "%",
+                "max_batch": "count",
+                "crossover_batch": "count",
+            },
+            frozenset(
+                {
+                    *("backbone", "weights", "accelerator", "accelerators", "engine", "batch", "answer_tokens"),
+                    *("block_tokens", "denoising_steps", "against", "unused"),
+                }
+            ),
+        ),
+        Schema(
+            "speculation",
+            (
+                *("id", "method", "shape", "model", "backbone", "draft", "weights", "accelerator", "accelerators"),
+                *("engine", "batch", "temperature", "task", "draft_length", "unused"),
+            ),
+            {
+                "output_rate": "token/s",
+                "baseline_rate": "token/s",
+                "speedup": "1",
+                "tokens_per_pass": "1",
+                "acceptance": "1",
+            },
+            frozenset(
+                {
+                    *("shape", "backbone", "draft", "weights", "accelerator", "accelerators", "engine", "batch"),
+                    *("temperature", "draft_length", "unused"),
+                }
+            ),
+        ),
+        Schema(
+            "scaling",
+            ("study", "model", "decoder", "training_flop", "task", "coefficient", "unused"),
+            {"loss": "1", "params_optimal": "count", "score": "%", "coefficient": "1"},
+            frozenset({"training_flop", "task", "coefficient", "unused"}),
+        ),
         Schema("collectives", ("accelerator", "accelerators", "engine", "mode", "message_byte"), {"all_reduce": "us"}),
         Schema(
             "tools",
@@ -168,6 +220,12 @@ SCHEMAS = {
             frozenset({"input_tokens", "output_tokens"}),
         ),
         Schema("rules", ("jurisdiction", "rule"), {"external_api_forbidden": "1"}),
+        Schema(
+            "routing",
+            ("model", "experts", "top_k", "positions"),
+            {"neighbour_share": "1", "expert_pool": "count"},
+        ),
+        Schema("fleet_utilization", ("fleet", "work"), {"utilization": "1"}),
     )
 }
 
@@ -351,6 +409,7 @@ def table(name: str, *, as_of: date, prices: OwnPrices | None = None) -> Table:
         As `prices_in_force`.
     """
     prices = prices_in_force(prices)
+    as_of = _OTHER_DAYS.get().get(name, as_of)
     rows, key = all_rows(name), (name, as_of, prices)
     if key not in _LAID or _LAID[key][0] is not rows:
         found = as_of_day(rows, SCHEMAS[name], as_of)
@@ -361,6 +420,40 @@ def table(name: str, *, as_of: date, prices: OwnPrices | None = None) -> Table:
     laid = _LAID[key][1]
     # a frame of its own, so that nobody writes into what another one reads
     return replace(laid, rows=laid.rows.copy())
+
+
+#: Tables that are read as of another day than is asked for, see `as_if`.
+_OTHER_DAYS: ContextVar[Mapping[str, date]] = ContextVar("other_days", default={})  # noqa: B039 - never changed
+
+
+@contextmanager
+def as_if(days: Mapping[str, date]) -> Iterator[None]:
+    """Read some tables as of another day, the others as they are asked for: to see what these alone move.
+
+    Parameters
+    ----------
+    days : mapping of str to date
+        The day for each such table.
+
+    Raises
+    ------
+    InputError
+        If there is no such table.
+
+    Examples
+    --------
+    >>> with as_if({"rules": date(2019, 1, 1)}):
+    ...     len(table("rules", as_of=SNAPSHOT).rows)
+    0
+    """
+    for name in days:
+        if name not in SCHEMAS:
+            raise InputError("table", name, f"one of {nearest(name, SCHEMAS)}")
+    before = _OTHER_DAYS.set(dict(days))
+    try:
+        yield
+    finally:
+        _OTHER_DAYS.reset(before)
 
 
 #: Tables as of a day with prices over them, and the rows that they were made from: a claim asks for the same again
@@ -613,6 +706,41 @@ def node(instance: str, *, as_of: date, provider: str | None = None, prices: Own
         accelerator_count=int(row["value"]),
         prices={(offer["region"], offer["term"]): price(offer) for _, offer in offers.iterrows()},
     )
+
+
+def offers(accelerator: str, *, as_of: date, term: str = "on-demand", prices: OwnPrices | None = None) -> pd.DataFrame:
+    """List the nodes on offer with one accelerator, each at its lowest price of a term.
+
+    Parameters
+    ----------
+    accelerator : str
+        Slug of the part.
+    as_of : date
+        The day.
+    term : str
+        Price term.
+    prices : OwnPrices, optional
+        As `table`.
+
+    Returns
+    -------
+    DataFrame
+        ``provider``, ``instance``, ``gpus`` [1], ``usd_per_hour`` [USD/node_hour], the smallest node first.
+
+    Examples
+    --------
+    >>> rows = offers("h100-sxm", as_of=SNAPSHOT)
+    >>> sorted(set(rows["gpus"]))
+    [1, 8]
+    """
+    keys = ["provider", "instance"]
+    nodes = table("nodes", as_of=as_of).rows
+    nodes = nodes[(nodes["accelerator"] == accelerator) & (nodes["quantity"] == "accelerator_count")]
+    rows = node_prices(as_of=as_of, prices=prices).rows
+    lowest = rows[(rows["quantity"] == "price") & (rows["term"] == term)].groupby(keys)["value"].min()
+    found = nodes[[*keys, "value"]].merge(lowest.rename("usd_per_hour").reset_index(), on=keys)
+    found = found.rename(columns={"value": "gpus"}).astype({"gpus": int})
+    return found.sort_values(["gpus", "usd_per_hour", *keys], ignore_index=True)
 
 
 @cache

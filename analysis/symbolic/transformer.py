@@ -6,10 +6,27 @@ Written for equal layers with one kind of attention: the cases that the page der
 
 from __future__ import annotations
 
-from sympy import Expr, Min, Piecewise, Symbol, factor, fraction, solve, summation
+from collections.abc import Sequence
+
+from sympy import (
+    Add,
+    Expr,
+    Min,
+    Piecewise,
+    Symbol,
+    cancel,
+    collect,
+    expand,
+    factor,
+    fraction,
+    solve,
+    sqrt,
+    summation,
+)
 
 from analysis.symbols import (
     ATTENTION_FLOP,
+    BYTES_PER_WEIGHT,
     CONTEXT,
     EXPERTS,
     FFN,
@@ -25,10 +42,12 @@ from analysis.symbols import (
     MEMORY,
     N_MATMUL,
     N_TOTAL,
+    NEIGHBOUR,
     POSITIONS,
     RIDGE,
     ROPE_DIM,
     SEQ_POSITIONS,
+    SKEW,
     STREAMED,
     TOKEN_EACH,
     TOP_K,
@@ -65,6 +84,62 @@ def expert_union() -> Expr:
     For independent uniform routing; skew lowers it.
     """
     return 1 - (1 - TOP_K / EXPERTS) ** POSITIONS
+
+
+def distinct_experts(uses: Sequence[Expr]) -> Expr:
+    """Experts that at least one of m positions uses, of experts with these chances to be used by one, [1].
+
+    Sum over the experts of 1 - (1 - p_i)^m, for positions that choose independently of each other.
+    """
+    return Add(*(1 - (1 - chance) ** POSITIONS for chance in uses))
+
+
+def skewed_chances() -> tuple[Expr, Expr]:
+    """Chance that one position uses a favourite expert, and any other one, [1].
+
+    A share of the positions takes the k favourites, the others draw evenly: q + z (1 - q) and (1 - z) q with
+    q = k/n_e. Their sum over all experts stays k.
+    """
+    evenly = TOP_K / EXPERTS
+    return evenly + SKEW * (1 - evenly), (1 - SKEW) * evenly
+
+
+def expert_union_skewed() -> Expr:
+    """Share of the experts that at least one of m positions uses where some are favourites, [1].
+
+    q (1 - (1 - p_f)^m) + (1 - q) (1 - (1 - p_o)^m), with `skewed_chances`. Without skew it is `expert_union`; with
+    full skew every pass reads k experts. m positions with one skew stand for draws from equal text; positions of
+    one sequence share more experts than those of different ones.
+    """
+    favourite, other = skewed_chances()
+    share = TOP_K / EXPERTS
+    return share * distinct_experts([favourite]) + (1 - share) * distinct_experts([other])
+
+
+def neighbour_share() -> Expr:
+    """Share of the experts of one position that another one uses too, [1]:  q + z^2 (1 - q), q = k/n_e."""
+    favourite, other = skewed_chances()
+    pairs = TOP_K * favourite**2 + (EXPERTS - TOP_K) * other**2
+    evenly = Symbol("q", positive=True)
+    share = collect(expand(factor(expand(pairs / TOP_K)).subs(TOP_K, evenly * EXPERTS)), SKEW, factor)
+    return share.subs(evenly, TOP_K / EXPERTS)
+
+
+def skew_of_neighbours() -> Expr:
+    """Skew at which two positions share so many experts, [1]:  z = sqrt((o - q) / (1 - q)). Domain: o >= q."""
+    square = Symbol("z2", positive=True)
+    (found,) = solve(neighbour_share().subs(SKEW**2, square) - NEIGHBOUR, square)
+    above, below = fraction(factor(found))
+    return sqrt(above / below)
+
+
+def ridge_of_experts() -> Expr:
+    """Positions at the ridge of a sparse model over those of a dense one of equal format, [1]:  N_all / N_mm.
+
+    Every expert is read, and only k multiply: W = b N_all bytes against b N_mm.
+    """
+    sparse = RIDGE * BYTES_PER_WEIGHT * N_TOTAL / (FLOP_PER_WEIGHT * N_MATMUL)
+    return cancel(sparse / (RIDGE * BYTES_PER_WEIGHT / FLOP_PER_WEIGHT))
 
 
 # --- Cache -------------------------------------------------------------------------------------

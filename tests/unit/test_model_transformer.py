@@ -35,6 +35,7 @@ from analysis.symbols import (
     RIDGE,
     ROPE_DIM,
     SEQ_POSITIONS,
+    SKEW,
     STREAMED,
     TOP_K,
     VOCAB,
@@ -117,6 +118,57 @@ def test_arithmetic_agrees_with_the_derivation(shape, context, positions):
 def test_expert_union_agrees_with_the_derivation(m, e, k):
     expected = exact(derive.expert_union(), {POSITIONS: m, EXPERTS: e, TOP_K: k})
     assert model.expert_union(m, experts=e, top_k=k) == approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("m", "e", "k", "skew"), [(1, 128, 8, Rational(1, 2)), (32, 256, 8, Rational(3, 10)), (7, 8, 2, 0), (9, 64, 4, 1)]
+)
+def test_the_union_of_skewed_experts_agrees_with_the_derivation(m, e, k, skew):
+    expected = exact(derive.expert_union_skewed(), {POSITIONS: m, EXPERTS: e, TOP_K: k, SKEW: skew})
+    assert model.expert_union(m, experts=e, top_k=k, skew=float(skew)) == approx(expected, rel=1e-12)
+
+
+def test_32_positions_use_163_of_256_experts_at_top_8():
+    """By hand: 256 (1 - (31/32)^32) = 163.3; the report of LLaDA 2.2 caps this pool at 48."""
+    assert 256 * model.expert_union(32, experts=256, top_k=8) == approx(163.3, abs=0.05)
+
+
+def test_skew_lowers_the_union_and_not_what_one_position_reads():
+    skews = np.linspace(0, 1, 11)
+    many = model.expert_union(32, experts=256, top_k=8, skew=skews)
+    assert np.all(np.diff(many) < 0)
+    assert many[-1] == approx(8 / 256)
+    assert model.expert_union(1, experts=256, top_k=8, skew=skews) == approx(8 / 256)
+    assert model.expert_union(0, experts=256, top_k=8, skew=skews) == approx(0)
+
+
+def test_the_union_of_skewed_experts_agrees_with_drawing_them():
+    """10,000 passes of 16 positions over 32 experts: all choose two, three in ten of them the favourites."""
+    rng = np.random.default_rng(7)
+    chance = np.where(np.arange(32) < 2, 2 / 32 + 0.3 * (1 - 2 / 32), 0.7 * 2 / 32)
+    used = (rng.random((10_000, 16, 32)) < chance).any(axis=1)
+    assert model.expert_union(16, experts=32, top_k=2, skew=0.3) == approx(used.mean(), abs=0.002)
+
+
+def test_the_skew_of_two_positions_gives_back_what_they_share():
+    """Two positions read 2 k - o k experts."""
+    for common in (0.0625, 0.257, 0.9, 1.0):
+        skew = model.skew_of(common, experts=64, top_k=4)
+        assert model.expert_union(2, experts=64, top_k=4, skew=skew) * 64 == approx(2 * 4 - common * 4)
+
+
+def test_a_pass_of_a_skewed_replica_reads_less():
+    architecture, precision = shipped("gpt-oss-20b").architecture, BF16
+    even = model.pass_work(architecture, precision, batch=8, context_tokens=0)
+    skewed = model.pass_work(architecture, precision, batch=8, context_tokens=0, expert_skew=0.5)
+    assert skewed.weight_bytes < even.weight_bytes
+    assert skewed.matmul_flop == even.matmul_flop
+    assert skewed.weight_bytes == model.weight_bytes_streamed(architecture, precision, positions=8, skew=0.5)
+    dense_model = shipped("llama-3.1-8b").architecture
+    assert (
+        model.pass_work(dense_model, precision, batch=8, context_tokens=0, expert_skew=0.5).weight_bytes
+        == model.pass_work(dense_model, precision, batch=8, context_tokens=0).weight_bytes
+    )
 
 
 @pytest.mark.parametrize(
@@ -514,6 +566,11 @@ LLAMA = shipped("llama-3.1-8b").architecture
     [
         (lambda: model.expert_union(4, experts=8, top_k=9), "top_k", "9.0"),
         (lambda: model.expert_union(-1, experts=8, top_k=2), "positions", "-1.0"),
+        (lambda: model.expert_union(1, experts=8, top_k=2, skew=1.1), "skew", "1.1"),
+        (lambda: model.weight_bytes_streamed(dense(), BF16, positions=1, skew=-0.1), "skew", "-0.1"),
+        (lambda: model.pass_work(dense(), BF16, batch=1, context_tokens=0, expert_skew=2), "expert_skew", "2.0"),
+        (lambda: model.skew_of(0.01, experts=64, top_k=4), "neighbour_share", "0.01"),
+        (lambda: model.skew_of(1, experts=4, top_k=4), "top_k", "4.0"),
         (lambda: model.expert_union(1, experts=1.5, top_k=1), "experts", "1.5"),
         (lambda: model.weight_bytes_streamed(LLAMA, BF16, positions=-2), "positions", "-2.0"),
         (lambda: model.kv_bytes_per_sequence(LLAMA, BF16, context_tokens=-1), "context_tokens", "-1.0"),

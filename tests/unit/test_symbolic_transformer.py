@@ -17,9 +17,11 @@ from analysis.symbols import (
     MEMORY,
     N_MATMUL,
     N_TOTAL,
+    NEIGHBOUR,
     POSITIONS,
     RIDGE,
     SEQ_POSITIONS,
+    SKEW,
     STREAMED,
     TOKEN_EACH,
     TOP_K,
@@ -39,6 +41,10 @@ from analysis.units import ONE, byte, flop, token, unit_of, unit_ratio
         (derive.params_total, ONE),
         (derive.params_matmul, ONE),
         (derive.expert_union, ONE),
+        (derive.expert_union_skewed, ONE),
+        (derive.neighbour_share, ONE),
+        (derive.skew_of_neighbours, ONE),
+        (derive.ridge_of_experts, ONE),
         (derive.kv_bytes_per_token, byte / token),
         (derive.latent_bytes_per_token, byte / token),
         (derive.kv_bytes_windowed, byte),
@@ -123,3 +129,34 @@ def test_monotone():
     assert factor(diff(derive.folk_context_limit(), KAPPA)).is_negative
     assert factor(diff(derive.context_limit_in_memory().subs(ATTENTION_FLOP, 0), STREAMED)).is_negative
     assert factor(diff(derive.causal_tokens_seen(), TOKEN_EACH)).is_positive
+
+
+def test_skewed_chances_sum_to_top_k():
+    favourite, other = derive.skewed_chances()
+    assert simplify(TOP_K * favourite + (EXPERTS - TOP_K) * other - TOP_K) == 0
+
+
+def test_skewed_experts_run_from_even_routing_to_the_favourites_alone():
+    union = derive.expert_union_skewed()
+    assert simplify(union.subs(SKEW, 0) - derive.expert_union()) == 0
+    assert simplify(union.subs(SKEW, 1) - TOP_K / EXPERTS) == 0
+    assert simplify(union.subs(POSITIONS, 1) - TOP_K / EXPERTS) == 0
+
+
+def test_the_union_is_the_sum_over_all_experts():
+    """Three of two kinds, counted one by one."""
+    favourite, other = derive.skewed_chances()
+    of = {EXPERTS: 3, TOP_K: 1, SKEW: Rational(1, 4)}
+    one_by_one = derive.distinct_experts([favourite, other, other])
+    assert simplify((3 * derive.expert_union_skewed() - one_by_one).subs(of)) == 0
+
+
+def test_neighbours_share_what_the_union_of_two_lacks():
+    share = derive.neighbour_share()
+    two = derive.expert_union_skewed().subs(POSITIONS, 2)
+    assert simplify(two - TOP_K / EXPERTS * (2 - share)) == 0
+    assert simplify(derive.skew_of_neighbours().subs(NEIGHBOUR, share)) == SKEW
+
+
+def test_the_ridge_of_a_sparse_model_lies_higher_by_all_over_used():
+    assert derive.ridge_of_experts() == N_TOTAL / N_MATMUL

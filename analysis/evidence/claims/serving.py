@@ -1,4 +1,4 @@
-"""Statements about batching and about reading prompts (chapters 3 and 4), on the calibrated time of a pass.
+"""Statements about batching, reading prompts and sparse models (chapters 3, 4 and 7), on the calibrated time of a pass.
 
 Times carry the fitted constants of `analysis.reference.efficiency`; the chapter on validation says how far
 those are from measurements.
@@ -24,9 +24,9 @@ from analysis.reference.tables import NEWEST, accelerator
 from analysis.symbolic import decoding as symbolic
 from analysis.symbols import BYTES_PER_WEIGHT, CONTEXT, KAPPA
 
-BATCHING, PREFILL = "batching", "prefill"
+BATCHING, PREFILL, SPARSE = "batching", "prefill", "sparse"
 #: Labels of their claim checks: a label is unique in the book.
-ON_BATCHING, ON_PREFILL = "batching-claims", "prefill-claims"
+ON_BATCHING, ON_PREFILL, ON_SPARSE = "batching-claims", "prefill-claims", "sparse-claims"
 #: The node that the article names has eight of these.
 GPU, GPUS = "h100-sxm", 8
 ENGINE = "vllm"
@@ -40,7 +40,8 @@ MOST = 0.5
 
 
 @cache
-def _set_up(model: str, weights: str, gpus: int) -> tuple[Replica, Efficiency]:
+def set_up(model: str, weights: str, gpus: int) -> tuple[Replica, Efficiency]:
+    """Return a model on so many of the node's GPUs, with what it reaches there under the engine."""
     config = shipped(model)
     precision = config.precision
     if precision.weights == "bf16":
@@ -49,7 +50,7 @@ def _set_up(model: str, weights: str, gpus: int) -> tuple[Replica, Efficiency]:
     return replica, efficiency(replica, ENGINE)
 
 
-def _by_replica(
+def by_replica(
     point: Point, of: Callable[[Replica, Efficiency, dict[str, NDArray[Any]]], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
     """Compute one number for each sample, in one call for all samples that share a replica."""
@@ -62,7 +63,7 @@ def _by_replica(
         model, weights, gpus = str(key).split()
         here = which == index
         of_key = {name: np.broadcast_to(values, shape).reshape(-1)[here] for name, values in point.items()}
-        found[here] = of(*_set_up(model, weights, int(gpus)), of_key)
+        found[here] = of(*set_up(model, weights, int(gpus)), of_key)
     return found.reshape(shape)
 
 
@@ -125,7 +126,7 @@ def _ratio(point: Point) -> Outcome:
         few = _served(replica, reached, at, np.where(fits, at["small"], 1.0))
         return np.where(fits, many / few, np.nan)
 
-    ratio = _by_replica(point, of)
+    ratio = by_replica(point, of)
     defined = np.isfinite(ratio)
     return Outcome(FROM_10_TO_30.contains(np.nan_to_num(ratio)), value=ratio, defined=defined)
 
@@ -168,7 +169,7 @@ def weights_read_once() -> Structure:
 )
 def hundreds_at_once(point: Point, context: Context) -> Outcome:
     """A node can compute hundreds of requests at once."""
-    room = _by_replica(point, lambda replica, _, at: _room(replica, at))
+    room = by_replica(point, lambda replica, _, at: _room(replica, at))
     return Outcome(room >= 100, value=room, defined=room > 0)
 
 
@@ -242,7 +243,7 @@ def generation_is_memory_bound(point: Point, context: Context) -> Outcome:
         reading = (time.weights_s + time.kv_s) / (time.matmul_s + time.attention_s)
         return np.where(_room(replica, at) >= at["batch"], reading, np.nan)
 
-    ratio = _by_replica(point, of)
+    ratio = by_replica(point, of)
     return Outcome(np.nan_to_num(ratio) > 1, value=ratio, defined=np.isfinite(ratio))
 
 
@@ -279,7 +280,7 @@ def several_thousand_tokens(point: Point, context: Context) -> Outcome:
         served = _served(replica, reached, at, np.maximum(batch, 1.0))
         return np.where(batch >= 1, GPUS / replica.gpus * served, np.nan)
 
-    rate = _by_replica(point, of)
+    rate = by_replica(point, of)
     return Outcome(STANDARD_NODE.contains(np.nan_to_num(rate)), value=rate, defined=np.isfinite(rate))
 
 
@@ -307,7 +308,7 @@ def _stream(point: Point, of: Callable[[Any, Any, Any], Any]) -> NDArray[np.floa
     def one(replica: Replica, reached: Efficiency, at: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
         return np.where(_room(replica, at) >= 1, of(replica, reached, at), np.nan)
 
-    return _by_replica(point, one)
+    return by_replica(point, one)
 
 
 @claim(
@@ -364,8 +365,8 @@ def several_seconds(point: Point, context: Context) -> Outcome:
     kind="computed",
     stated_in="both",
     quantifier="typically",
-    chapter=BATCHING,
-    anchor=ON_BATCHING,
+    chapter=SPARSE,
+    anchor=ON_SPARSE,
     space=lambda context: {
         "model": Choice(
             ("gpt-oss-120b", "qwen3-235b-a22b", "deepseek-r1", "mixtral-8x7b"), "open models with routed experts"
@@ -432,7 +433,7 @@ def prompts_are_compute_bound(point: Point, context: Context) -> Outcome:
         )
         return np.asarray((time.matmul_s + time.attention_s) / (time.weights_s + time.kv_s))
 
-    ratio = _by_replica(point, of)
+    ratio = by_replica(point, of)
     return Outcome(ratio > 1, value=ratio)
 
 
@@ -467,5 +468,5 @@ def extraction_mostly_reads(point: Point, context: Context) -> Outcome:
         share = held * reading / (at["answer"] * decode + held * reading)
         return np.where(batch >= 1, share, np.nan)
 
-    share = _by_replica(point, of)
+    share = by_replica(point, of)
     return Outcome(np.nan_to_num(share) > MOST, value=share, defined=np.isfinite(share))

@@ -1,0 +1,154 @@
+"""The command ``capacity``: the keys of its contract, its identity, and one line for what it can't answer."""
+
+import json
+
+import pytest
+
+from analysis.cli import main
+
+NODE = ["--model", "llama-3.1-70b", "--gpu", "h100-sxm", "--gpus", "8", "--tp", "8", "--node-usd-per-hour", "55.04"]
+LOAD = ["--rate-req-per-s", "5", "--input-tokens", "1500", "--output-tokens", "300", "--percentile", "95"]
+KEYS = {
+    "feasible",
+    "latency_floor_s",
+    "nodes",
+    "load",
+    "busy",
+    "lambda_sat_req_per_s",
+    "u_day",
+    "u_integer",
+    "u_latency",
+    "u_goodput",
+    "utilization",
+    "latency_p50_s",
+    "latency_p95_s",
+    "latency_p99_s",
+    "saturated_usd_per_mtok",
+    "cost_usd_per_mtok",
+    "feasible_shapes",
+}
+NULL_WHERE_INFEASIBLE = KEYS - {"feasible", "latency_floor_s", "lambda_sat_req_per_s", "feasible_shapes"}
+
+
+def answer(capsys, *arguments):
+    assert main(["capacity", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def refused(capsys, *arguments):
+    assert main(["capacity", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    return err.removeprefix("error: ").strip()
+
+
+def test_keys_of_the_contract_and_the_exact_identity(capsys):
+    found = answer(capsys, *NODE, *LOAD, "--budget-s", "6")
+    assert set(found) >= KEYS
+    product = found["u_day"] * found["u_integer"] * found["u_latency"] * found["u_goodput"]
+    assert found["utilization"] == pytest.approx(product, rel=1e-12)
+    assert found["cost_usd_per_mtok"] == pytest.approx(found["saturated_usd_per_mtok"] / product, rel=1e-12)
+    assert found["saturated_usd_per_mtok"] == pytest.approx(
+        1e6 * 55.04 / (3600 * found["lambda_sat_req_per_s"] * 300), rel=1e-12
+    )
+    assert found["latency_p50_s"] < found["latency_p95_s"] < found["latency_p99_s"]
+    assert found["load"] < found["busy"]
+
+
+def test_infeasible_is_an_answer_and_names_the_shapes_that_can(capsys):
+    found = answer(capsys, *NODE, *LOAD, "--budget-s", "1")
+    assert found["feasible"] is False
+    assert 2.3 < found["latency_floor_s"] < 4.5
+    assert {found[key] for key in NULL_WHERE_INFEASIBLE} == {None}
+    assert found["feasible_shapes"] == []
+    narrow = [
+        "--model",
+        "llama-3.1-8b",
+        "--gpu",
+        "h100-sxm",
+        "--gpus",
+        "8",
+        "--tp",
+        "1",
+        "--node-usd-per-hour",
+        "55.04",
+    ]
+    other = answer(capsys, *narrow, *LOAD, "--budget-s", "1.3")
+    assert other["feasible"] is False
+    assert {shape["tp"] for shape in other["feasible_shapes"]} >= {8}
+    assert main(["capacity", *NODE, *LOAD, "--budget-s", "1"]) == 0
+    assert "infeasible" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("tp", [["--tp", "8"], []], ids=["one shape", "any shape"])
+def test_the_printed_floor_is_where_it_ends(capsys, tp):
+    node = [word for word in NODE if word not in ("--tp", "8")]
+    node = [*node[:4], "--gpus", "8", "--node-usd-per-hour", "55.04", *tp]
+    floor = answer(capsys, *node, *LOAD, "--budget-s", "1000")["latency_floor_s"]
+    below, above = (answer(capsys, *node, *LOAD, "--budget-s", str(x * floor)) for x in (0.99, 1.5))
+    assert (below["feasible"], below["nodes"]) == (False, None)
+    assert above["nodes"] >= 1
+
+
+def test_decoders_metrics_spares_and_a_named_node(capsys):
+    small = ["--model", "llama-3.1-8b", "--gpu", "h100-sxm", "--gpus", "8", "--node", "p5.48xlarge"]
+    diffusion = answer(
+        capsys, *small, *LOAD, "--budget-s", "1", "--decoder", "diffusion", "--block", "32", "--passes", "8"
+    )
+    assert (diffusion["decoder"], diffusion["tp"] * diffusion["replicas"]) == ("diffusion", 8)
+    assert diffusion["cheapest_node"]["usd_per_hour"] < diffusion["nodes"] * diffusion["price_usd_per_node_hour"]
+    drafts = ["--decoder", "speculative", "--acceptance", "0.7", "--draft-length", "3"]
+    tokens = answer(capsys, *small, *LOAD, "--budget-s", "0.05", "--metric", "tpot", *drafts, "--spares", "1")
+    assert tokens["latency_floor_s"] < 0.02
+    assert (tokens["spares"], tokens["nodes"]) == (1, 2)
+
+
+def test_what_does_not_fit_says_so(capsys):
+    found = answer(capsys, *NODE, *[w.replace("1500", "200000") for w in LOAD], "--budget-s", "1000")
+    assert found["feasible"] is False
+    assert "the model's context of 131,072" in found["reason"]
+
+
+def test_outside_the_domain_there_are_no_percentiles(capsys):
+    """Bursty arrivals: a count by extrapolation, and no percentile that nothing was compared with."""
+    found = answer(capsys, *NODE, *LOAD, "--budget-s", "6", "--cv", "3")
+    assert found["nodes"] >= answer(capsys, *NODE, *LOAD, "--budget-s", "6")["nodes"]
+    assert found["extrapolated"] is True
+    assert [found[f"latency_p{q}_s"] for q in (50, 95, 99)] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("5", "0", "--rate-req-per-s: got '0', expected a number above 0"),
+        ("300", "0", "--output-tokens: got '0', expected a number, 1 or above"),
+        ("95", "0", "--percentile: got '0', expected a number above 0 and below 100"),
+        ("95", "100", "--percentile: got '100', expected a number above 0 and below 100"),
+        ("95", "nan", "--percentile: got 'nan', expected a number above 0 and below 100"),
+    ],
+)
+def test_impossible_numbers_get_one_line(capsys, old, new, line):
+    load = [new if word == old else word for word in LOAD]
+    assert refused(capsys, *NODE, *load, "--budget-s", "6").replace(f"got {float(new)}", f"got '{new}'") == line
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        (["--budget-s", "-1"], "--budget-s: got -1.0, expected a number above 0"),
+        (["--budget-s", "6", "--cached-tokens", "1500"], "--cached-tokens: got 1500.0"),
+        (["--budget-s", "6", "--spares", "0.5"], "--spares: got 0.5, expected a whole number, 0 or above"),
+        (["--budget-s", "6", "--block", "32"], "--block: got 32.0"),
+        (["--budget-s", "6", "--node", "p5.48xlarge"], "--node or --node-usd-per-hour: got both"),
+    ],
+)
+def test_impossible_options_get_one_line(capsys, more, line):
+    assert refused(capsys, *NODE, *LOAD, *more).startswith(line)
+
+
+def test_a_node_with_other_gpus_is_refused(capsys):
+    work = [*LOAD, "--budget-s", "6", "--node", "p5.48xlarge"]
+    four = ["--model", "llama-3.1-70b", "--gpu", "h100-sxm", "--gpus", "4"]
+    h200 = ["--model", "llama-3.1-70b", "--gpu", "h200-sxm", "--gpus", "8"]
+    assert refused(capsys, *four, *work) == "--gpus: got 4, expected 8, as p5.48xlarge has"
+    assert refused(capsys, *h200, *work) == "--gpu: got 'h200-sxm', expected h100-sxm, which p5.48xlarge has"

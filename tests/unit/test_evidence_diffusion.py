@@ -1,0 +1,163 @@
+"""Diffusion beside measurements: ratios as their sources print them, bounds by hand, errors that stay known."""
+
+import numpy as np
+import pytest
+
+from analysis.evidence import diffusion
+from analysis.inputs import InputError
+from analysis.reference import decoder_tables
+from analysis.reference.tables import NEWEST, accelerator
+
+SAME = diffusion.same_backbone().set_index(["gpu", "decoder"])
+
+
+def test_the_gains_are_those_that_the_engines_chart_prints():
+    """5.1 and 6.0 over one token at a time, 2.6 and 3.0 over drafts (vLLM, 10 June 2026)."""
+    for gpu, over_plain, over_drafts in (("h100", 5.1, 2.6), ("h200", 6.0, 3.0)):
+        rate = SAME.loc[gpu]["measured_tok_per_s"]
+        assert rate["in blocks"] / rate["one token at a time"] == pytest.approx(over_plain, abs=0.05)
+        assert rate["in blocks"] / rate["with drafts"] == pytest.approx(over_drafts, abs=0.05)
+
+
+def test_rates_that_no_constant_saw_are_within_a_fifth():
+    judged = SAME[SAME["set"] == "judged"]
+    assert len(judged) == 5
+    assert (judged["error"].abs() < 0.2).all()
+    assert SAME[SAME["set"] == "fitted"]["error"].iloc[0] == pytest.approx(0, abs=1e-12)
+
+
+def test_no_pass_was_faster_than_its_data_sheet():
+    assert (SAME["measured_ms"] > SAME["floor_ms"]).all()
+    assert (SAME["predicted_ms"] > SAME["floor_ms"]).all()
+
+
+def test_a_block_of_the_sparse_model_reads_everything_and_starves_the_arithmetic():
+    """By hand: 25.2 GB at 3.35 TB/s are 7.5 ms; 17 passes for 256 tokens at 1,008 token/s are 14.9 ms each."""
+    found = diffusion.pass_anatomy("h100")
+    assert found["measured_s"] == pytest.approx(256 / 17 / 1008, rel=1e-12)
+    assert found["read_s_floor"] == pytest.approx(7.5e-3, rel=0.05)
+    assert found["read_gb"] / found["weights_gb"] == pytest.approx(1, abs=0.01)
+    assert found["ridge_flop_per_byte"] == pytest.approx(591, abs=1)
+    assert found["intensity_flop_per_byte"] == pytest.approx(77, abs=2)
+    assert found["mbu"] == pytest.approx(0.5, abs=0.03)
+    assert found["mfu"] == pytest.approx(0.07, abs=0.01)
+
+
+def test_more_bandwidth_helps_a_block_more_than_its_plain_rival():
+    """H200 has the same arithmetic and 1.43 times the bandwidth: 1.28 for blocks, 1.08 for plain decoding."""
+    gain = SAME.loc["h200"]["measured_tok_per_s"] / SAME.loc["h100"]["measured_tok_per_s"]
+    predicted = SAME.loc["h200"]["predicted_tok_per_s"] / SAME.loc["h100"]["predicted_tok_per_s"]
+    assert gain["in blocks"] == pytest.approx(1.28, abs=0.005)
+    assert gain["one token at a time"] == pytest.approx(1.08, abs=0.005)
+    assert predicted["in blocks"] > predicted["one token at a time"] > 1
+    assert (predicted < 4.8 / 3.35).all()
+
+
+def test_a_whole_request_gains_less_than_its_decoding():
+    frame = diffusion.whole_request().set_index("decoder")
+    rate = frame["output_tok_per_s"]
+    assert rate["in blocks"] / rate["one token at a time"] == pytest.approx(1.9, abs=0.05)
+    assert (frame["error"].abs() < 0.1).all()
+    # two blocks hold 330 tokens
+    assert frame.loc["in blocks", "predicted_e2e_s"] == pytest.approx(0.053 + 2 * (0.489 - 0.053))
+
+
+def test_a_sibling_that_drafts_is_the_harder_rival():
+    """LLaDA2.2 report, table 3: 1.64 as a ratio of mean rates, from 1.04 to 2.29 by task; LLaDA2.0: 2.1 and 2.2."""
+    frame = diffusion.siblings().set_index(["model", "method", "source"])
+    drafting = frame.loc[("llada2.2-flash", "block", "llada2.2")]
+    assert (drafting["rival"], round(drafting["gain"], 2)) == ("speculative", 1.64)
+    assert (round(drafting["low"], 2), round(drafting["high"], 2)) == (1.04, 2.29)
+    costs = frame["pass_cost"].dropna()
+    assert costs.between(2.1, 2.25).all()
+    assert len(costs) == 2
+
+
+def test_tokens_per_pass_fall_with_the_batch_and_passes_grow_with_it():
+    frame = diffusion.tokens_by_batch()
+    assert (frame["tokens_4"] / frame["tokens_1"]).between(0.85, 0.88).all()
+    # whole sequences without a cache are compute-bound alone: four of them take three times as long or more
+    assert (frame["longer"] > 2.9).all()
+    assert (frame["longer"] <= 4).all()
+
+
+def test_the_uncached_loop_is_below_the_roofline_of_its_whole_sequence():
+    """LLaDA-8B without a cache computes prompt and answer in every pass: even its answer alone bounds the rate."""
+    rows = decoder_tables.diffusion()
+    rows = rows[(rows["source"] == "fast-dllm") & (rows["method"] == "vanilla") & (rows["model"] == "llada-8b")]
+    peak = accelerator("a100-sxm-80gb", as_of=NEWEST).peak("bf16")
+    bound = peak / (2 * 7.5e9 * rows["answer_tokens"])
+    assert len(rows) > 8
+    assert (rows["output_tok_per_s"] < bound).all()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "passes", "bound"),
+    [
+        (1.0, 1.0, 3.35e12 / 1109),  # one token a pass: all weights in 1/1109 s
+        (100.0, 16.0, 1978.9e12 / (2 * 1109 * 16)),  # many tokens a pass: arithmetic of 16 passes over each
+    ],
+)
+def test_the_largest_model_behind_a_rate_by_hand(tokens, passes, bound):
+    h100 = accelerator("h100-sxm", as_of=NEWEST)
+    found = diffusion.largest_active_params(h100, tok_per_s=1109, tokens_per_pass=tokens, passes_per_block=passes)
+    assert found == pytest.approx(bound, rel=1e-3)
+
+
+def test_the_largest_model_is_proportional_to_gpus_and_falls_with_the_rate():
+    h100 = accelerator("h100-sxm", as_of=NEWEST)
+    one = diffusion.largest_active_params(h100, tok_per_s=[1000, 2000], tokens_per_pass=4)
+    eight = diffusion.largest_active_params(h100, tok_per_s=[1000, 2000], tokens_per_pass=4, gpus=8)
+    np.testing.assert_allclose(eight, 8 * one, rtol=1e-12)
+    assert one[0] == pytest.approx(2 * one[1])
+    with pytest.raises(InputError, match=r"tokens_per_pass: got 0\.5"):
+        diffusion.largest_active_params(h100, tok_per_s=1000, tokens_per_pass=0.5)
+
+
+def test_possible_sizes_cover_each_pair_and_refuse_an_unknown_system():
+    def part(name):
+        return accelerator(name, as_of=NEWEST)
+
+    grid = diffusion.possible_sizes(part, name="Mercury 2", tokens_per_pass=[1, 8, 64], gpus=[1, 2])
+    assert len(grid) == 6
+    assert grid.groupby("gpus")["params_billion"].apply(lambda s: s.is_monotonic_increasing).all()
+    assert set(grid["bound"]) == {"bandwidth", "arithmetic"}
+    with pytest.raises(InputError, match="name: got 'Mercury 3'"):
+        diffusion.possible_sizes(part, name="Mercury 3", tokens_per_pass=[1], gpus=[1])
+
+
+def test_the_slopes_agree_and_the_levels_do_not():
+    """SMDM: about 16 times the compute at equal loss; here 15.3 at the smallest point and 16.5 at the largest."""
+    laws = diffusion.scaling_laws().set_index("decoder")
+    apart = abs(laws.loc["ar", "exponent"] - laws.loc["diffusion", "exponent"])
+    assert apart < 2 * np.hypot(*laws["error"])
+    low, high = diffusion.compute_gap([6e18, 1e20])
+    assert low < decoder_tables.scaling_coefficient("smdm", "optimal", "compute-gap") < high
+    # at the gap both laws give the same loss
+    scale, exponent = laws["scale"], laws["exponent"]
+    plain = scale["ar"] * 1e19 ** -exponent["ar"]
+    assert scale["diffusion"] * (1e19 * diffusion.compute_gap(1e19)) ** -exponent["diffusion"] == pytest.approx(plain)
+
+
+def test_scores_at_equal_compute_are_those_of_the_lines():
+    """Level at 4.8e22: MMLU +6.4, GSM8K +18.7, PIQA -5.0, HumanEval -2.2 points (tables 18 and 19 of LLaDA)."""
+    found = diffusion.scores_at_equal_compute().set_index("task")["difference"].round(1)
+    assert (found["mmlu"], found["gsm8k"], found["piqa"], found["humaneval"]) == (6.4, 18.7, -5.0, -2.2)
+    with pytest.raises(InputError, match=r"training_flop: got 1e\+24"):
+        diffusion.scores_at_equal_compute(1e24)
+
+
+def test_break_even_quality_by_hand():
+    """Twice as fast may lose half of the right answers; equally fast none."""
+    assert diffusion.break_even_loss([1.0, 2.0]).tolist() == [0.0, 0.5]
+    with pytest.raises(InputError, match=r"gain: got 0\.9"):
+        diffusion.break_even_loss(0.9)
+    rows = diffusion.useful_answers()
+    at_break_even = rows["gain"] * (1 - rows["break_even"])
+    np.testing.assert_allclose(at_break_even, 1)
+
+
+def test_every_frame_names_its_sources():
+    frames = (diffusion.siblings(), diffusion.by_task(), diffusion.crossovers(), diffusion.on_other_hardware())
+    for frame in frames:
+        assert (frame["source"] != "").all()
