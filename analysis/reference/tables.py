@@ -843,7 +843,7 @@ def price_bands(rows: pd.DataFrame) -> pd.DataFrame:
     bands = rows.groupby("class")["value"].quantile([0.05, 0.5, 0.95]).unstack()
     bands.columns = pd.Index(["p05", "median", "p95"])
     bands.insert(0, "prices", rows.groupby("class").size())
-    return bands.sort_values("median").reset_index()
+    return bands.sort_values("median", kind="stable").reset_index()
 
 
 def tariffs(model: str, *, as_of: date, tier: str = "standard", prices: OwnPrices | None = None) -> dict[str, Tariff]:
