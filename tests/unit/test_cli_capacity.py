@@ -1,12 +1,10 @@
 """The command ``capacity``: the keys of its contract, its identity, and one line for what it can't answer."""
 
 import json
-import math
 
 import pytest
 
 from analysis.cli import main
-from analysis.reference.tables import DATA
 
 NODE = ["--model", "llama-3.1-70b", "--gpu", "h100-sxm", "--gpus", "8", "--tp", "8", "--node-usd-per-hour", "55.04"]
 LOAD = ["--rate-req-per-s", "5", "--input-tokens", "1500", "--output-tokens", "300", "--percentile", "95"]
@@ -156,64 +154,37 @@ def test_a_node_with_other_gpus_is_refused(capsys):
     assert refused(capsys, *h200, *work) == "--gpu: got 'h200-sxm', expected h100-sxm, which p5.48xlarge has"
 
 
-# --- By simulation
-
-SMALL = ["--model", "llama-3.1-8b", "--gpu", "h100-sxm", "--gpus", "1", "--weights", "fp8", "--node-usd-per-hour", "3"]
-SIMULATED = ["--budget-s", "3", "--percentile", "95", "--method", "simulation"]
-
-
-def test_a_simulated_fleet_answers_in_the_same_words(capsys):
-    load = ["--rate-req-per-s", "20", "--input-tokens", "1500", "--output-tokens", "200"]
-    closed = answer(capsys, *SMALL, *load, *SIMULATED[:4])
-    found = answer(capsys, *SMALL, *load, *SIMULATED)
-    assert set(found) == set(closed) | {"nodes_low", "nodes_high"}
-    assert found["nodes_low"] <= found["nodes"] <= found["nodes_high"]
-    assert found["nodes"] <= closed["nodes"]
-    assert found["latency_p95_s"] <= 3
-    assert found["extrapolated"] is False
-    parts = [found[f"u_{part}"] for part in ("day", "integer", "latency", "goodput")]
-    assert found["utilization"] == pytest.approx(math.prod(parts))
-    assert found["cost_usd_per_mtok"] == pytest.approx(found["saturated_usd_per_mtok"] / found["utilization"])
-    assert answer(capsys, *SMALL, *load, *SIMULATED, "--seed", "1")["latency_p95_s"] != found["latency_p95_s"]
-
-
-def test_a_trace_brings_its_own_rate_and_tokens(capsys):
-    trace = ["--trace", str(DATA / "traces" / "azure-2023-code.csv")]
-    found = answer(capsys, *SMALL, *SIMULATED, *trace)
-    assert found["nodes_low"] == found["nodes"] == found["nodes_high"]
-    assert found["load"] == pytest.approx(2.5667 / found["nodes"] / found["lambda_sat_req_per_s"], rel=1e-3)
-    busier = answer(capsys, *SMALL, *SIMULATED, *trace, "--rate-req-per-s", "25")
-    assert busier["nodes"] > found["nodes"]
-    longer = answer(capsys, *SMALL, *SIMULATED, *trace, "--input-tokens", "3000", "--output-tokens", "200")
-    assert longer["latency_floor_s"] > 2 * found["latency_floor_s"]
-
-
-def test_an_infeasible_simulated_fleet_has_no_count(capsys):
-    load = ["--rate-req-per-s", "20", "--input-tokens", "1500", "--output-tokens", "2000"]
-    found = answer(capsys, *SMALL, *load, *SIMULATED)
-    assert found["feasible"] is False
-    assert [found[key] for key in ("nodes", "nodes_low", "u_day", "cost_usd_per_mtok")] == [None] * 4
-    assert "the budget is 3 s" in found["reason"]
+def test_a_trace_is_replayed_with_its_lengths(capsys, tmp_path):
+    """Few requests of a small model: an answer with all keys, no mean of the closed form among them."""
+    rows = ["arrival_s,input_tokens,output_tokens", *(f"{i / 2},400,{40 + i % 20}" for i in range(600))]
+    (tmp_path / "trace.csv").write_text("\n".join(rows) + "\n")
+    small = ["--model", "llama-3.1-8b", "--gpu", "h100-sxm", "--gpus", "1", "--node-usd-per-hour", "4"]
+    ask = ["--rate-req-per-s", "2", "--percentile", "95", "--budget-s", "2", "--method", "simulation"]
+    found = answer(capsys, *small, *ask, "--trace", str(tmp_path / "trace.csv"), "--seed", "1")
+    assert set(found) >= KEYS
+    assert found["output_tokens"] == pytest.approx(49.5)
+    assert found["nodes"] == 1
+    product = found["u_day"] * found["u_integer"] * found["u_latency"] * found["u_goodput"]
+    assert found["cost_usd_per_mtok"] == pytest.approx(found["saturated_usd_per_mtok"] / product, rel=1e-9)
 
 
 @pytest.mark.parametrize(
-    ("extra", "named"),
+    ("more", "line"),
     [
-        (["--input-tokens", "10", "--output-tokens", "10"], "--rate-req-per-s: got nothing, expected a number, or a"),
-        (["--trace", "none.csv"], "none.csv: got No such file or directory, expected a readable trace"),
-        (["--trace", "x", "--cv", "2"], "--cv: got 2.0, expected nothing beside --trace"),
-        (["--trace", "x", "--input-tokens", "9"], "expected both --input-tokens and --output-tokens beside it"),
-        (["--trace", "x", "--method", "closed-form"], "--trace: got 'x', expected nothing without --method simulation"),
-        (["--seed", "1.5"], "--seed: got 1.5, expected a whole number"),
-        (
-            ["--rate-req-per-s", "5", "--input-tokens", "10.5", "--output-tokens", "10"],
-            "--input-tokens: got 10.5, expected a whole number of tokens",
-        ),
-        (
-            ["--rate-req-per-s", "5", "--input-tokens", "10", "--output-tokens", "10", "--percentile", "99.9999"],
-            "--percentile: got 99.9999, expected at most 99.999 by simulation",
-        ),
+        (["--trace", "x.csv"], "--trace: got 'x.csv', expected --method simulation beside it"),
+        (["--seed", "1"], "--seed: got 1.0, expected --method simulation beside it"),
+        (["--trace", "x.csv", "--method", "simulation", "--cv", "2"], "--cv: got 2.0, expected nothing beside --trace"),
+        (["--trace", "none.csv", "--method", "simulation"], "none.csv: got No such file or directory"),
     ],
 )
-def test_what_cannot_be_simulated_is_refused(capsys, extra, named):
-    assert named in refused(capsys, *SMALL, *SIMULATED, *extra)
+def test_what_only_a_simulation_can_use_is_refused_without_one(capsys, more, line):
+    assert refused(capsys, *NODE, *LOAD, "--budget-s", "6", *more).startswith(line)
+
+
+def test_lengths_are_needed_without_a_trace(capsys):
+    ask = ["--rate-req-per-s", "5", "--percentile", "95", "--budget-s", "6"]
+    assert refused(capsys, *NODE, *ask) == "--input-tokens: got nothing, expected tokens of the prompt"
+    assert (
+        refused(capsys, *NODE, *ask, "--input-tokens", "9")
+        == "--output-tokens: got nothing, expected tokens of the answer"
+    )

@@ -1,7 +1,6 @@
 """Simulated serving: many requests on replicas that batch pass by pass."""
 
 from analysis.model.simulation.capacity import Capacity, capacity_by_simulation, largest_rate_req_per_s
-from analysis.model.simulation.fleet import SimulatedFleet, fleet_by_simulation, fleets_by_simulation
 from analysis.model.simulation.records import Requests, Server, Traffic
 from analysis.model.simulation.serving import METRICS, Estimate, Run, Runs, serve, serve_runs
 
@@ -13,11 +12,8 @@ __all__ = [
     "Run",
     "Runs",
     "Server",
-    "SimulatedFleet",
     "Traffic",
     "capacity_by_simulation",
-    "fleet_by_simulation",
-    "fleets_by_simulation",
     "largest_rate_req_per_s",
     "serve",
     "serve_runs",
