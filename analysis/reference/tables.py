@@ -120,6 +120,7 @@ SCHEMAS = {
                 "score": "%",
                 "max_batch": "count",
                 "crossover_batch": "count",
+                **dict.fromkeys(("params_total", "params_active", "experts", "experts_used"), "count"),
             },
             frozenset(
                 {
