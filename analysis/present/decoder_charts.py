@@ -65,7 +65,7 @@ def beside(rows: pd.DataFrame, *, x_title: str, marks: dict[str, theme.Mark], lo
         "kind:N",
         title=None,
         scale=alt.Scale(domain=kinds, range=[mark.colour for mark in marks.values()]),
-        legend=alt.Legend(symbolType="circle") if len(kinds) > 1 else None,
+        legend=alt.Legend(symbolType="circle", columns=1) if len(kinds) > 1 else None,
     )
     base = alt.Chart(rows).encode(
         y=y,
@@ -89,7 +89,9 @@ def beside(rows: pd.DataFrame, *, x_title: str, marks: dict[str, theme.Mark], lo
                 "set:N",
                 title="Measured",
                 scale=alt.Scale(domain=list(shapes), range=list(shapes.values())),
-                legend=alt.Legend(symbolFillColor=theme.INK.colour, symbolStrokeColor=theme.INK.colour),
+                legend=alt.Legend(
+                    orient="top", symbolFillColor=theme.INK.colour, symbolStrokeColor=theme.INK.colour, title=None
+                ),
             ),
         ),
     ).properties(width="container", height=ROW * len(rows))

@@ -221,6 +221,21 @@ SCHEMAS = {
         ),
         Schema("rules", ("jurisdiction", "rule"), {"external_api_forbidden": "1"}),
         Schema(
+            "traces",
+            ("trace",),
+            {
+                "requests": "count",
+                "windows": "count",
+                "span": "s",
+                "stamp_step": "s",
+                "mean_rate": "1/s",
+                "mean_input": "token",
+                "mean_output": "token",
+                "cached_share": "1",
+                "gap_cv": "1",
+            },
+        ),
+        Schema(
             "routing",
             ("model", "experts", "top_k", "positions"),
             {"neighbour_share": "1", "expert_pool": "count"},
@@ -828,7 +843,7 @@ def price_bands(rows: pd.DataFrame) -> pd.DataFrame:
     bands = rows.groupby("class")["value"].quantile([0.05, 0.5, 0.95]).unstack()
     bands.columns = pd.Index(["p05", "median", "p95"])
     bands.insert(0, "prices", rows.groupby("class").size())
-    return bands.sort_values("median").reset_index()
+    return bands.sort_values("median", kind="stable").reset_index()
 
 
 def tariffs(model: str, *, as_of: date, tier: str = "standard", prices: OwnPrices | None = None) -> dict[str, Tariff]:
