@@ -16,7 +16,7 @@ from analysis.inputs import InputError, at_least_one, positive, scalar_or_array
 from analysis.model.decoders import answer_passes, cycle, request_s
 from analysis.model.roofline import ridge_flop_per_byte
 from analysis.model.transformer import pass_work, weight_bytes
-from analysis.reference import decoder_tables
+from analysis.reference import decoder_tables, tables
 from analysis.reference.efficiency import efficiency
 from analysis.reference.model_config import replica
 from analysis.reference.specs import Accelerator, Decoder, Replica
@@ -404,8 +404,9 @@ def tokens_by_batch() -> pd.DataFrame:
 
     Notes
     -----
-    Blocks attend to everything and nothing is cached, so that a pass covers prompt and answer. Rates at batch 4 are
-    read as sums. The rival is another model of nearly the same size, in the same engine; precision is not stated.
+    Several blocks at once with attention to everything, says the source; what is cached it does not say. Rates at
+    batch 4 are read as sums. The rival is another model of nearly the same size, in the same engine; precision is
+    not stated.
 
     Examples
     --------
@@ -458,6 +459,8 @@ def crossovers() -> pd.DataFrame:
     """
     frame = decoder_tables.diffusion().set_index("id")
     issue = frame[frame["source"] == "sglang-33322"].set_index("batch")["output_tok_per_s"]
+    bounds = tables.all_rows("diffusion").query("quantity == 'crossover_batch'")[["low", "high"]].iloc[0]
+    ceiling, tpu = frame.loc["dg-ceiling", "max_batch"], frame.loc["tpu-diffusion", "gain"]
 
     def row(
         what: str, value: float, unit: str, of: str, low: float | None = None, high: float | None = None
@@ -479,20 +482,12 @@ def crossovers() -> pd.DataFrame:
                 frame.loc["peng-crossover", "crossover_batch"],
                 "sequences",
                 "peng-crossover",
-                2,
-                4,
+                *bounds,
             ),
-            row(
-                "largest batch that the recipe admits, 26B-A4B",
-                frame.loc["dg-ceiling", "max_batch"],
-                "sequences",
-                "dg-ceiling",
-            ),
+            row("largest batch that the recipe admits, 26B-A4B", ceiling, "sequences", "dg-ceiling"),
             row("rate from 1 to 32 sequences, H20", issue[32] / issue[1], "times", "sglang33322-32"),
             row("rate from 32 to 128 sequences, H20", issue[128] / issue[32], "times", "sglang33322-128"),
-            row(
-                "diffusion over plain at 32 clients, TPU", frame.loc["tpu-diffusion", "gain"], "times", "tpu-diffusion"
-            ),
+            row("diffusion over plain at 32 clients, TPU", tpu, "times", "tpu-diffusion"),
         ]
     )
 

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from analysis.inputs import InputError, not_negative, percentile, positive, scalar_or_array, whole
-from analysis.model import queueing
+from analysis.model import decoders, queueing
 from analysis.model.decoding import CHUNK_TOKENS, IDEAL, OF_THE_CARD
 from analysis.model.queueing import METRICS, Service
 from analysis.reference.specs import Decoder, Efficiency, MemoryRule, Replica, Workload
@@ -493,6 +493,77 @@ def day(service: Service, workload: Workload, *, copies: int = 1, spares: int = 
             "elastic_load": hours / (elastic * fixed.node_saturated_req_per_s),
         }
     )
+
+
+def sweep_night(
+    nodes: Mapping[str, Sequence[Shape]],
+    decoder: Decoder,
+    *,
+    input_tokens: ArrayLike,
+    output_tokens: float,
+    cached_tokens: float = 0.0,
+    window_hours: float,
+    documents: float,
+) -> pd.DataFrame:
+    """Read a pile of documents in a night: per model and length of document, at the split that reads most.
+
+    Parameters
+    ----------
+    nodes : mapping of str to sequence of Shape
+        A name for each node and model, and the splits that may be tried.
+    decoder : Decoder
+    input_tokens : float or sequence
+        Tokens of a document with its instructions; a row for each. [token]
+    output_tokens, cached_tokens : float
+        Tokens of the record; tokens of each prompt that a cache holds. [token]
+    window_hours : float
+        The night. [hour]
+    documents : float
+        The pile. [1]
+
+    Returns
+    -------
+    DataFrame
+        ``name``, ``input_tokens`` [token], ``gpus`` of a replica, ``batch`` of a full replica [1],
+        ``node_req_per_s`` [request/s], ``prompt_share`` (of the time that reading takes) [1], ``documents`` that one
+        node reads in the night, ``nodes`` for the pile [1]. Lengths that fit on no split have no row.
+
+    Raises
+    ------
+    InputError
+        If a number is outside its domain.
+    """
+    rows = []
+    for name, shapes in nodes.items():
+        for length in np.atleast_1d(np.asarray(input_tokens, float)):
+            load = {"input_tokens": float(length), "output_tokens": output_tokens, "cached_tokens": cached_tokens}
+            full = [_full(shape, decoder, load) for shape in shapes]
+            shape, held = max(zip(shapes, full, strict=True), key=lambda pair: pair[0].copies * pair[1].req_per_s)
+            rate = float(shape.copies * held.req_per_s)
+            if rate <= 0:
+                continue
+            rows.append(
+                {
+                    "name": name,
+                    "input_tokens": length,
+                    "gpus": shape.replica.gpus,
+                    "batch": float(held.batch),
+                    "node_req_per_s": rate,
+                    "prompt_share": float(held.batch * held.prompt_s / held.request_s),
+                    "documents": documents_in(window_hours, node_req_per_s=rate),
+                    "nodes": nodes_for_documents(documents, window_hours=window_hours, node_req_per_s=rate),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _full(shape: Shape, decoder: Decoder, load: dict[str, float]) -> decoders.Served:
+    """Fill a replica with requests; one that can't hold a single one serves none."""
+    lengths = {name: load[name] for name in ("input_tokens", "output_tokens")}
+    room = decoders.largest_batch(shape.replica, decoder, **lengths, slots=shape.slots, rule=shape.rule)
+    if room < 1:
+        return decoders.Served(0.0, 1.0, 1.0, 0.0)
+    return decoders.served(shape.replica, decoder, batch=room, **load, efficiency=shape.efficiency)
 
 
 def documents_in(window_hours: ArrayLike, *, node_req_per_s: ArrayLike, requests_per_document: ArrayLike = 1.0) -> Any:

@@ -666,7 +666,7 @@ class Replica:
         True: tensor parallelism, every GPU has its share of the heads of all sequences. False: only the
         experts are split, and each GPU attends for sequences of its own.
     expert_skew : float
-        Share of the positions that use the favourite experts, 0 to 1, as in
+        Share of a text's positions that use its favourite experts, 0 to 1, as in
         `analysis.model.transformer.expert_union`; 0: routing is even. [1]
     """
 

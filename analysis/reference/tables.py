@@ -221,6 +221,21 @@ SCHEMAS = {
         ),
         Schema("rules", ("jurisdiction", "rule"), {"external_api_forbidden": "1"}),
         Schema(
+            "traces",
+            ("trace",),
+            {
+                "requests": "count",
+                "windows": "count",
+                "span": "s",
+                "stamp_step": "s",
+                "mean_rate": "1/s",
+                "mean_input": "token",
+                "mean_output": "token",
+                "cached_share": "1",
+                "gap_cv": "1",
+            },
+        ),
+        Schema(
             "routing",
             ("model", "experts", "top_k", "positions"),
             {"neighbour_share": "1", "expert_pool": "count"},

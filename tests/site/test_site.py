@@ -190,7 +190,7 @@ def test_ledger_can_be_searched_by_keyboard_and_says_how_many_rows_remain(
     assert 0 < left.count() < every
     assert {row.get_attribute("data-choice-0") for row in left.all()} == {chosen}
     assert told.text_content() == f"{left.count()} of {every} rows"
-    page.get_by_label("Words").fill("no such words anywhere")
+    page.get_by_label("Words", exact=True).fill("no such words anywhere")
     assert told.text_content() == f"0 of {every} rows"
     # a link to a row that is not chosen shows it
     page.evaluate("location.hash = '#c44'")

@@ -76,7 +76,7 @@ def test_a_sibling_that_drafts_is_the_harder_rival():
 def test_tokens_per_pass_fall_with_the_batch_and_passes_grow_with_it():
     frame = diffusion.tokens_by_batch()
     assert (frame["tokens_4"] / frame["tokens_1"]).between(0.85, 0.88).all()
-    # whole sequences without a cache are compute-bound alone: four of them take three times as long or more
+    # such a pass fills the arithmetic alone: four of them take about three times as long or more
     assert (frame["longer"] > 2.9).all()
     assert (frame["longer"] <= 4).all()
 

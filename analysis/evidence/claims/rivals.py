@@ -45,6 +45,22 @@ AHEAD = 1.05
 Rates = Mapping[str, NDArray[Any]]
 
 
+def line_up(*, tokens_per_pass: tuple[float, ...] = (4.0,)) -> list[Rival]:
+    """List the rivals in the middle of the ranges that the statements are tested on, plain decoding first.
+
+    Parameters
+    ----------
+    tokens_per_pass : tuple of float
+        Of diffusion over a block of 32, a rival each. [1]
+    """
+    return [
+        one_by_one(),
+        speculation(acceptance=ACCEPTANCE.central, draft_cost=DRAFT_COST.central),
+        look_up(acceptance=COPIED.central),
+        *(diffusion(tokens_per_pass=kept, name=f"diffusion, {kept:g} a pass") for kept in tokens_per_pass),
+    ]
+
+
 # --- Samples by replica ------------------------------------------------------------------------
 
 
