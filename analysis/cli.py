@@ -1111,7 +1111,9 @@ def capacity(
             shapes[0].service(decoder, workload).floor_s()
         found = plan.fleets(shapes, decoder, workload, price_usd_per_node_hour=usd, spares=int(spares))
     except InputError as refusal:
-        where = {"cached_tokens": "--cached-tokens", "tensor_parallel": "--tp"}.get(refusal.where, refusal.where)
+        where = {"cached_tokens": "--cached-tokens", "tensor_parallel": "--tp", "spares": "--spares"}.get(
+            refusal.where, refusal.where
+        )
         raise refusal.at(where) from None
     chosen = plan.best(found) if tp is None else int(tp)
     fleet, shape = found[chosen], next(each for each in shapes if each.replica.gpus == chosen)

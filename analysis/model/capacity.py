@@ -24,6 +24,8 @@ from analysis.model.queueing import METRICS, Service
 from analysis.reference.specs import Decoder, Efficiency, MemoryRule, Replica, Workload
 from analysis.units import SECONDS_PER_HOUR
 
+#: More nodes than anybody has are no answer.
+MOST_NODES = 10**9
 #: A count of nodes is not raised by rounding in its last digits.
 _ROUNDING = 1e-9
 
@@ -229,7 +231,7 @@ def fleet(
     """
     check(workload)
     price = float(not_negative("price_usd_per_node_hour", price_usd_per_node_hour))
-    replicas, extra = int(whole("copies", copies)), int(not_negative("spares", spares))
+    replicas, extra = int(whole("copies", copies)), _spares(spares)
     saturated = replicas * float(service.saturated_req_per_s)
     outside = 0.0 if workload.metric == "tpot" else workload.overhead_s
     floor = float(service.floor_s(workload.metric)) + outside
@@ -269,11 +271,13 @@ def fleet(
             service, budget, percentile=workload.percentile, metric=workload.metric, cv=workload.cv
         )
     )
+    hours = workload.rate_req_per_s * np.asarray(workload.shape, float)
+    peak = float(hours.max())
+    if per_replica > 0 and not peak / (replicas * per_replica) <= MOST_NODES:
+        return replace(answer, feasible=False, reason=f"more than {MOST_NODES:,} nodes would be needed")
     if per_replica <= 0:
         floor_words = f"an empty replica takes {floor:.3g} s, which leaves nothing of {workload.budget_s:g} s"
         return replace(answer, feasible=False, reason=floor_words)
-    hours = workload.rate_req_per_s * np.asarray(workload.shape, float)
-    peak = float(hours.max())
     nodes = max(1, _nodes(peak, replicas * per_replica)) + extra
     of_hours = queueing.under_load(service, hours / (nodes * replicas), cv=workload.cv)
     at_peak = queueing.under_load(service, peak / (nodes * replicas), cv=workload.cv)
@@ -312,6 +316,13 @@ def full_usd_per_mtok(price_usd_per_node_hour: float, saturated_req_per_s: float
     """Cost of a million output tokens of a node that always has more waiting. [USD/Mtok]."""
     tok_per_s = saturated_req_per_s * workload.output_tokens
     return float(cost_usd_per_mtok(price_usd_per_node_hour, node_tok_per_s=tok_per_s, utilization=1.0))
+
+
+def _spares(spares: float) -> int:
+    count = not_negative("spares", spares)
+    if count > MOST_NODES:
+        raise InputError("spares", float(count), f"at most {MOST_NODES:,}")
+    return int(count)
 
 
 def _nodes(rate: float, of_one: float) -> int:

@@ -109,6 +109,12 @@ def test_what_does_not_fit_says_so(capsys):
     assert "the model's context of 131,072" in found["reason"]
 
 
+def test_more_nodes_than_anybody_has_are_no_answer(capsys):
+    found = answer(capsys, *NODE, *["1e308" if word == "5" else word for word in LOAD], "--budget-s", "6")
+    assert (found["feasible"], found["nodes"]) == (False, None)
+    assert found["reason"] == "more than 1,000,000,000 nodes would be needed"
+
+
 def test_outside_the_domain_there_are_no_percentiles(capsys):
     """Bursty arrivals: a count by extrapolation, and no percentile that nothing was compared with."""
     found = answer(capsys, *NODE, *LOAD, "--budget-s", "6", "--cv", "3")
@@ -138,6 +144,7 @@ def test_impossible_numbers_get_one_line(capsys, old, new, line):
         (["--budget-s", "-1"], "--budget-s: got -1.0, expected a number above 0"),
         (["--budget-s", "6", "--cached-tokens", "1500"], "--cached-tokens: got 1500.0"),
         (["--budget-s", "6", "--spares", "0.5"], "--spares: got 0.5, expected a whole number, 0 or above"),
+        (["--budget-s", "6", "--spares", "1e308"], "--spares: got 1e+308, expected at most 1,000,000,000"),
         (["--budget-s", "6", "--block", "32"], "--block: got 32.0"),
         (["--budget-s", "6", "--node", "p5.48xlarge"], "--node or --node-usd-per-hour: got both"),
     ],
