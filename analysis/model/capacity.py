@@ -117,7 +117,7 @@ class Fleet:
         The budget's percentile of its metric at the peak, time outside the GPU included; None outside the domain
         of the spread. [s]
     percentiles_s : mapping of float to float or None
-        The median and the percentiles 95 and 99 of that metric, likewise. [s]
+        Percentiles of the whole answer at the peak, likewise. [s]
     means_s : mapping of str to float, or None
         Mean of each metric at the peak, likewise. [s]
     extrapolated : bool or None
@@ -299,7 +299,7 @@ def fleet(
         busy=float(queueing.busy_share(service, peak / (nodes * replicas))),
         shares=shares,
         time_s=_known(at_peak.quantile_s(workload.percentile, workload.metric), outside),
-        percentiles_s={q: _known(at_peak.quantile_s(q, workload.metric), outside) for q in answer.percentiles_s},
+        percentiles_s={q: _known(at_peak.quantile_s(q), workload.overhead_s) for q in answer.percentiles_s},
         means_s={
             "e2e": at_peak.latency_s + workload.overhead_s,
             "ttft": at_peak.ttft_s + workload.overhead_s,

@@ -116,7 +116,6 @@ def fleet_by_simulation(
         budget_s=workload.budget_s,
         overhead_s=workload.overhead_s,
         replicas_per_node=shape.copies,
-        spares=extra,
         runs=runs,
         requests=requests,
         progress=progress,
@@ -147,33 +146,58 @@ def fleet_by_simulation(
     )
     if found.nodes is None or found.largest_req_per_s is None:
         return infeasible
-    nodes, largest = found.nodes, found.largest_req_per_s
+    outside = 0.0 if workload.metric == "tpot" else workload.overhead_s
+    nodes, largest, served = found.nodes + extra, found.largest_req_per_s, found
+    if extra:
+        # the same traffic on all that is bought
+        largest = simulation.largest_rate_req_per_s(
+            server,
+            traffic,
+            replicas=nodes * shape.copies,
+            budget_s=workload.budget_s - outside,
+            runs=runs,
+            requests=requests,
+            **asked,
+        )
+        served = simulation.capacity_by_simulation(
+            server,
+            traffic,
+            rate_req_per_s=workload.rate_req_per_s,
+            budget_s=workload.budget_s,
+            overhead_s=workload.overhead_s,
+            replicas_per_node=nodes * shape.copies,
+            runs=runs,
+            requests=requests,
+            **asked,
+        )
     shares = Shares(
         day=1.0,
         integer=workload.rate_req_per_s / largest,
         latency=largest / (nodes * saturated),
-        goodput=_value(found.goodput),
+        goodput=_value(served.goodput),
     )
     return replace(
         infeasible,
         node_req_per_s=largest / nodes,
         nodes=nodes,
         load=workload.rate_req_per_s / (nodes * saturated),
-        busy=_value(found.busy),
+        busy=_value(served.busy),
         shares=shares,
-        time_s=_value(found.time_s),
-        percentiles_s={q: _known(found.percentiles_s[q]) for q in infeasible.percentiles_s},
-        means_s={metric: mean.value for metric, mean in found.means_s.items()},
+        time_s=_value(served.time_s),
+        percentiles_s={
+            q: None if each is None else each.value
+            for q, each in zip(
+                infeasible.percentiles_s,
+                (served.latency_p50_s, served.latency_p95_s, served.latency_p99_s),
+                strict=True,
+            )
+        },
         extrapolated=False,
         cost_usd_per_mtok=cost_usd_per_mtok(price, node_tok_per_s=saturated * tokens, utilization=shares.utilization),
-        nodes_low=found.nodes_low,
-        nodes_high=found.nodes_high,
+        nodes_low=None if found.nodes_low is None else found.nodes_low + extra,
+        nodes_high=None if found.nodes_high is None else found.nodes_high + extra,
     )
 
 
 def _value(estimate: Any) -> float:
     return float(estimate.value)
-
-
-def _known(estimate: Any) -> float | None:
-    return None if estimate is None else float(estimate.value)
