@@ -230,7 +230,7 @@ def worst(above: float = validation.WITHIN) -> pd.DataFrame:
         bias=("speed_ratio", lambda r: r.median() - 1),
     ).reset_index()
     table = table[(table["scored"] >= FEWEST) & (table["median_abs_error"] > above)]
-    table = table.sort_values("median_abs_error", ascending=False, ignore_index=True)
+    table = table.sort_values("median_abs_error", ascending=False, kind="stable", ignore_index=True)
     places = zip(table["source"], table["accelerator"], table["regime"], strict=True)
     return table.assign(reason=[validation.KNOWN_GAPS.get(place, "") for place in places])
 

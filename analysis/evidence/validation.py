@@ -172,7 +172,7 @@ def by_regime(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _weighted_median(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    order = np.argsort(values)
+    order = np.argsort(values, kind="stable")
     heavy = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(heavy, heavy[-1] / 2)])
 
@@ -231,7 +231,7 @@ def by_cohort(frame: pd.DataFrame) -> pd.DataFrame:
     ).reset_index()
     keys = zip(table["source"], table["accelerator"], table["regime"], strict=True)
     table["reason"] = [KNOWN_GAPS.get(key, "") for key in keys]
-    return table.sort_values("median_abs_error", ascending=False, ignore_index=True)
+    return table.sort_values("median_abs_error", ascending=False, kind="stable", ignore_index=True)
 
 
 # --- Leaving out -------------------------------------------------------------------------------

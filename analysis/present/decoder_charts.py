@@ -27,7 +27,8 @@ def _across(field: str, title: str, *, log: bool, domain: list[float]) -> Any:
     if log:
         scale = alt.Scale(type="log", nice=False, domain=domain)
         return alt.X(f"{field}:Q", title=title, scale=scale, axis=alt.Axis(values=PLAIN_TICKS, format="~g"))
-    return alt.X(f"{field}:Q", title=title, scale=alt.Scale(domain=domain), axis=alt.Axis(tickCount=6, format=",~g"))
+    form = ",.0f" if domain[1] > 20 else ".1f"
+    return alt.X(f"{field}:Q", title=title, scale=alt.Scale(domain=domain), axis=alt.Axis(tickCount=6, format=form))
 
 
 def beside(rows: pd.DataFrame, *, x_title: str, marks: dict[str, theme.Mark], log: bool = False) -> Any:
@@ -64,7 +65,7 @@ def beside(rows: pd.DataFrame, *, x_title: str, marks: dict[str, theme.Mark], lo
         "kind:N",
         title=None,
         scale=alt.Scale(domain=kinds, range=[mark.colour for mark in marks.values()]),
-        legend=alt.Legend(symbolType="circle") if len(kinds) > 1 else None,
+        legend=alt.Legend(symbolType="circle", columns=1) if len(kinds) > 1 else None,
     )
     base = alt.Chart(rows).encode(
         y=y,
@@ -88,7 +89,9 @@ def beside(rows: pd.DataFrame, *, x_title: str, marks: dict[str, theme.Mark], lo
                 "set:N",
                 title="Measured",
                 scale=alt.Scale(domain=list(shapes), range=list(shapes.values())),
-                legend=alt.Legend(symbolFillColor=theme.INK.colour, symbolStrokeColor=theme.INK.colour),
+                legend=alt.Legend(
+                    orient="top", symbolFillColor=theme.INK.colour, symbolStrokeColor=theme.INK.colour, title=None
+                ),
             ),
         ),
     ).properties(width="container", height=ROW * len(rows))

@@ -120,6 +120,7 @@ SCHEMAS = {
                 "score": "%",
                 "max_batch": "count",
                 "crossover_batch": "count",
+                **dict.fromkeys(("params_total", "params_active", "experts", "experts_used"), "count"),
             },
             frozenset(
                 {
@@ -220,6 +221,21 @@ SCHEMAS = {
             frozenset({"input_tokens", "output_tokens"}),
         ),
         Schema("rules", ("jurisdiction", "rule"), {"external_api_forbidden": "1"}),
+        Schema(
+            "traces",
+            ("trace",),
+            {
+                "requests": "count",
+                "windows": "count",
+                "span": "s",
+                "stamp_step": "s",
+                "mean_rate": "1/s",
+                "mean_input": "token",
+                "mean_output": "token",
+                "cached_share": "1",
+                "gap_cv": "1",
+            },
+        ),
         Schema(
             "routing",
             ("model", "experts", "top_k", "positions"),
@@ -828,7 +844,7 @@ def price_bands(rows: pd.DataFrame) -> pd.DataFrame:
     bands = rows.groupby("class")["value"].quantile([0.05, 0.5, 0.95]).unstack()
     bands.columns = pd.Index(["p05", "median", "p95"])
     bands.insert(0, "prices", rows.groupby("class").size())
-    return bands.sort_values("median").reset_index()
+    return bands.sort_values("median", kind="stable").reset_index()
 
 
 def tariffs(model: str, *, as_of: date, tier: str = "standard", prices: OwnPrices | None = None) -> dict[str, Tariff]:
@@ -991,7 +1007,9 @@ def api_latency(*, as_of: date) -> pd.DataFrame:
     columns = {"ttft": "ttft_s", "ttfat": "ttfat_s", "output_rate": "output_tok_per_s", "e2e": "e2e_s"}
     # one page, one row: a seller's figures from two sources do not mix
     by = [*found.schema.keys, "as_of", "source", "status"]
-    wide = found.rows.pivot(index=by, columns="quantity", values="value").rename(columns=columns).reset_index()
+    wide = found.rows.pivot(index=by, columns="quantity", values="value").rename(columns=columns)
+    # a day on which nobody had measured one of them yet still has its column
+    wide = wide.reindex(columns=sorted(columns.values())).reset_index()
     wide.columns.name = None
     models = api_models()
     wide.insert(2, "class", [models[name].model_class if name in models else "" for name in wide["model"]])

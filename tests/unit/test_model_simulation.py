@@ -33,6 +33,7 @@ def server(model: str = "llama-3.1-8b", gpus: int = 1, *, ideal: bool = False, w
 
 LARGE = server("llama-3.1-70b", 8)
 SMALL = server()
+MIXED = server("gpt-oss-20b")
 
 
 # --- The compiled loop and the plain rules
@@ -57,6 +58,7 @@ def mixed(count: int, rate: float, *, seed: int = 3, longest: int = 2500) -> Req
         (server("llada-8b", decoder=Decoder.full_sequence(passes=16.5)), 8.0, 2),
         (server("gpt-oss-20b", chunk_tokens=300), 40.0, 1),
         (server("gpt-oss-20b", decoder=Decoder.speculative(acceptance=0.6, draft_length=2)), 40.0, 1),
+        (replace(MIXED, replica=replace(MIXED.replica, expert_skew=0.5)), 40.0, 1),
         (server("deepseek-v3.2", 16, ideal=True), 40.0, 1),
         (server("deepseek-v3.2", 16, decoder=Decoder.diffusion(block_tokens=32, passes=4)), 20.0, 1),
     ],

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from analysis.evidence.claims.ownership import PLACE, WAYS, node_price
 from analysis.evidence.claims.registry import REGISTRY, Computed, Context, Counterfactual, Outcome, Stated, claim
 from analysis.evidence.scenarios import Choice, Point, Range, Space, between, fixed, sample
+from analysis.inputs import InputError
 from analysis.model import cost
 from analysis.model.decoders import cycle, largest_batch, served
 from analysis.model.decoding import prefill_s
@@ -43,6 +44,22 @@ MOST = 0.5
 AHEAD = 1.05
 
 Rates = Mapping[str, NDArray[Any]]
+
+
+def line_up(*, tokens_per_pass: tuple[float, ...] = (4.0,)) -> list[Rival]:
+    """List the rivals in the middle of the ranges that the statements are tested on, plain decoding first.
+
+    Parameters
+    ----------
+    tokens_per_pass : tuple of float
+        Of diffusion over a block of 32, a rival each. [1]
+    """
+    return [
+        one_by_one(),
+        speculation(acceptance=ACCEPTANCE.central, draft_cost=DRAFT_COST.central),
+        look_up(acceptance=COPIED.central),
+        *(diffusion(tokens_per_pass=kept, name=f"diffusion, {kept:g} a pass") for kept in tokens_per_pass),
+    ]
 
 
 # --- Samples by replica ------------------------------------------------------------------------
@@ -442,6 +459,8 @@ def owned_loses_to_commodity(point: Point, context: Context) -> Outcome:
 def _whole_decision(context: Context) -> Space:
     listed = tables.api_latency(as_of=context.as_of)
     rates, waits = listed["output_tok_per_s"].dropna(), listed["ttft_s"].dropna()
+    if rates.empty or waits.empty:
+        raise InputError("api_latency", None, f"a rate and a wait of an API on or before {context.as_of}")
     return {
         "backbone": SERVED,
         **_decoders(),

@@ -18,7 +18,7 @@ from analysis.symbols import ACCEPT, DRAFTS
 
 CHAPTER, ANCHOR = "speculation", "speculation-claims"
 MODELS = {"llama-3.1-8b": 1, "llama-3.1-70b": 8, "qwen3-30b-a3b": 1, "gpt-oss-120b": 2}
-FROM_2_TO_4 = Stated(2, 4, "1", "2- to 4-fold, ends included")
+ABOUT_2_TO_4 = Stated(1.5, 4.5, "1", "about 2 to 4, both rounded to whole numbers")
 
 
 @claim("C31", kind="definition", stated_in="both", chapter=CHAPTER, anchor=ANCHOR)
@@ -58,7 +58,7 @@ def _one_stream(context: Context) -> Space:
     quantifier="typically",
     chapter=CHAPTER,
     anchor=ANCHOR,
-    stated=FROM_2_TO_4,
+    stated=ABOUT_2_TO_4,
     space=_one_stream,
     counterfactual=Counterfactual(
         "text that no draft guesses: one of five accepted", lambda space: fixed(space, acceptance=0.2)
@@ -79,4 +79,4 @@ def two_to_four_times(point: Point, context: Context) -> Outcome:
 
     gpus = np.array([MODELS[str(model)] for model in np.ravel(point["model"])]).reshape(np.shape(point["model"]))
     gain = by_replica({**point, "gpus": gpus}, of)
-    return Outcome(FROM_2_TO_4.contains(gain), value=gain)
+    return Outcome(ABOUT_2_TO_4.contains(gain), value=gain)

@@ -390,12 +390,16 @@ def capacity_by_simulation(
         floor + overhead,
         saturated * each,
         rate,
-        *counts,
+        nodes,
+        nodes_low=counts[1],
+        nodes_high=counts[2],
         time_s=_later(time, overhead),
         largest_req_per_s=_largest_rate(search, replicas=nodes * each, low=rate),
         goodput=served.goodput(search.budget_s, metric),
         busy=served.busy,
-        **{f"latency_p{q}_s": _latency(served, q, overhead_s) for q in (50, 95, 99)},
+        latency_p50_s=_latency(served, 50, overhead_s),
+        latency_p95_s=_latency(served, 95, overhead_s),
+        latency_p99_s=_latency(served, 99, overhead_s),
     )
 
 

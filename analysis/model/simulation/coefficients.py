@@ -121,16 +121,22 @@ def coefficients(
 
 
 def _experts(replica: Replica, e: Efficiency, *, bandwidth: float, multiplied: float) -> NDArray[np.float64]:
-    """One row for each number of experts and top-k: logarithm, and times of weights and of one row in every expert."""
+    """One row for each chance of an expert to be used: logarithm, times of weights and of one row in every expert."""
     _, routed = transformer._streams(replica.architecture, replica.precision)
     sizes = decoding._sizes(replica.architecture).experts
-    kinds: dict[tuple[int, int], NDArray[np.float64]] = {}
+    skew = float(replica.expert_skew)
+    chances: dict[float, NDArray[np.float64]] = {}
     for (byte, of, top_k), (row_flop, _, _) in zip(routed, sizes, strict=True):
-        left_out = np.log1p(-top_k / of) if top_k < of else -np.inf
-        row = kinds.setdefault((of, top_k), np.array([left_out, 0.0, 0.0]))
-        row[READ] += byte / replica.gpus / bandwidth
-        row[ROWS] += float(e.expert_rows) * row_flop / replica.gpus / float(e.expert_mfu) / multiplied
-    return np.array(list(kinds.values())).reshape(-1, 3)
+        evenly = top_k / of
+        read_s = byte / replica.gpus / bandwidth
+        row_s = float(e.expert_rows) * row_flop / replica.gpus / float(e.expert_mfu) / multiplied
+        # skewed routing has favourites, as many as one position uses, and others
+        for chance, part in ((evenly + skew * (1 - evenly), evenly), ((1 - skew) * evenly, 1 - evenly)):
+            left_out = np.log1p(-chance) if chance < 1 else -np.inf
+            row = chances.setdefault(chance, np.array([left_out, 0.0, 0.0]))
+            row[READ] += part * read_s
+            row[ROWS] += part * row_s
+    return np.array(list(chances.values())).reshape(-1, 3)
 
 
 def _readers(

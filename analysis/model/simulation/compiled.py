@@ -463,18 +463,18 @@ def compose(r, work, fleet, rules):
                         steps = min(steps, np.int64(reach - read))
                     cached_step += readers[i, READ_S]
                     looks_step += look_s(readers, i, context + 1.0, 1.0, True) - look
-    if prompts == 0 and kind != FULL:
-        each_s = rules.alone[n]
-        if each_s == 0.0:
-            each_s = rows_s(rules, rows, rows) + scalars[SEQUENCE] * n
-            rules.alone[n] = each_s
-    else:
+    each_s = rules.alone[n]
+    if prompts > 0 or kind == FULL or each_s == 0.0:
         each_s = rows_s(rules, rows + prompt_rows, rows + prompts) + scalars[SEQUENCE] * (n + prompts)
+        if kind == SPECULATIVE and n > 0:
+            drafting_s = rows_s(rules, np.float64(n), np.float64(n)) + scalars[SEQUENCE] * n
+            each_s += rules.draft_share * drafting_s
         if prompts > 0:
             each_s += scalars[PROMPT]
-    if kind == SPECULATIVE and n > 0:
-        alone_s = rows_s(rules, np.float64(n), np.float64(n)) + scalars[SEQUENCE] * n
-        each_s += rules.draft_share * (alone_s + overlapped(draft_cached_s, draft_looks_s, scalars[OVERLAP]))
+        elif kind != FULL:
+            rules.alone[n] = each_s
+    if kind == SPECULATIVE:
+        each_s += rules.draft_share * overlapped(draft_cached_s, draft_looks_s, scalars[OVERLAP])
     clock[r, EACH_S], clock[r, CACHED_S], clock[r, LOOKS_S] = each_s, cached_s, looks_s
     clock[r, CACHED_STEP], clock[r, LOOKS_STEP] = cached_step, looks_step
     state[r, STEPS] = steps
@@ -522,8 +522,8 @@ def verify(r, work, fleet, rules):
         luck = uniform(rules.seed, request, work.draws[request])
         work.draws[request] += 1
         tokens = 1
-        while tokens <= rules.drafts and luck < rules.powers[tokens - 1]:
-            tokens += 1
+        for i in range(rules.drafts):
+            tokens += luck < rules.powers[i]
         work.left[request] -= tokens
         work.context[request] += tokens
         state[r, CONTEXT] += tokens
