@@ -23,7 +23,7 @@ import pytest
 import analysis.model
 from analysis import cli
 from analysis.inputs import InputError
-from analysis.model import decoders, decoding
+from analysis.model import decoders, decoding, head_to_head
 from analysis.model.decoding import IDEAL
 from analysis.reference import tables
 from analysis.reference.efficiency import efficiency
@@ -79,12 +79,21 @@ RANGES: dict[str, tuple[float, float]] = {
     "per": (1e9, 1e12),
     **dict.fromkeys(("reading_s", "computing_s"), (1e-4, 1)),
     "exponent": (1, 6),
+    # rivals, and how experts are shared
+    "acceptance": (0.1, 0.95),
+    "draft_cost": (0.01, 0.3),
+    "tokens_per_pass": (1, 8),
+    "budget_s": (0.3, 60),
+    "neighbour_share": (0.55, 1),
+    "skew": (0.01, 1),
+    "sequences": (1, 64),
+    "widths": (2, 32),
 }
 #: Arguments that count things.
 WHOLE = frozenset(
     {
         *("batch", "positions", "small", "large", "slots", "tensor_parallel", "kv_copies", "gpus", "prompt_passes"),
-        *("experts", "top_k", "starts"),
+        *("experts", "top_k", "starts", "sequences", "widths"),
     }
 )
 #: Functions that are not drawn, and why.
@@ -100,12 +109,19 @@ APART = {
     "cost.sweep_accounts": "a frame about tables of tariffs",
     "ownership.discounts_carried_over": "a frame about rows of a table",
     "roofline.stored_and_computed": "a frame about formats by their names",
+    "head_to_head.configuration": "says a decoder in words",
+    "head_to_head.crossover": "has no number where lines do not cross; its own tests follow the ending",
+    "head_to_head.crossovers": "lists what crossover finds",
+    "head_to_head.winners": "has no lead where nothing fits; a frame over sweep_batch",
 }
 #: Results that may have no end: a cache of nothing binds no batch and no context.
 ENDLESS = frozenset(
     {
         *("transformer.context_limit", "transformer.context_limit_in_memory", "batching.context_limits"),
         "decoding.max_batch",
+        # what no batch, no context and no draft can reach
+        *("head_to_head.breakeven_batch", "head_to_head.context_without_breakeven"),
+        *("head_to_head.tokens_per_pass_to_win", "head_to_head.acceptance_to_win"),
     }
 )
 
@@ -147,6 +163,13 @@ DECODERS = (
 )
 
 
+RIVALS = (
+    head_to_head.one_by_one(),
+    head_to_head.speculation(acceptance=0.7, draft_cost=0.1, lengths=(2, 4)),
+    head_to_head.diffusion(tokens_per_pass=4),
+)
+
+
 def number(draw: np.random.Generator, name: str) -> float:
     low, high = RANGES[name]
     value = float(np.exp(draw.uniform(np.log(low), np.log(high))))
@@ -167,6 +190,11 @@ def record(draw: np.random.Generator, name: str, kind: str) -> Any:
         "Precision": lambda: chosen.precision,
         "Iterable[Accelerator]": lambda: [chosen.accelerator],
         "Decoder": lambda: DECODERS[int(draw.integers(len(DECODERS)))],
+        "Rival": lambda: RIVALS[int(draw.integers(len(RIVALS)))],
+        "Iterable[Rival]": lambda: list(RIVALS),
+        "Sequence[Rival]": lambda: list(RIVALS),
+        "Scales": lambda: head_to_head.Scales(*(float(draw.uniform(low, 500)) for low in (100, 50, 0))),
+        "Iterable[tuple[Any, Any]]": lambda: [(number(draw, "batch"), 1.0), (1.0, number(draw, "positions"))],
         "MemoryRule": lambda: MemoryRule(float(draw.uniform(0.5, 1))),
         "RequestMix": lambda: mix,
         "Tariff": lambda: Tariff(*(number(draw, "api_usd_per_mtok") for _ in range(3))),
@@ -318,7 +346,7 @@ def unit_of_result(name: str) -> str | None:
 
 
 def scaled(value: Any, measure: str, name: str, by: float) -> Any:
-    if isinstance(value, RequestMix | str):
+    if isinstance(value, RequestMix | str | tuple):
         return value
     if isinstance(value, Counted):
         exponent = {"usd": int(name == "api"), "time": -int(name != "api")}.get(measure, 0)
