@@ -14,7 +14,6 @@ from analysis.model.simulation.capacity import REQUESTS, alone_s
 from analysis.model.simulation.records import SLOTS
 from analysis.reference.specs import Decoder, Workload
 
-
 #: A simulated fleet is not larger than this by its spares.
 MOST_SPARES = 4096
 
