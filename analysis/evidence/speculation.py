@@ -184,7 +184,7 @@ def sparse_by_batch() -> pd.DataFrame:
     """
     frame = decoder_tables.speculation()
     chart = frame[(frame["source"] == "vllm-p-eagle") & (frame["method"] == "eagle-3")]
-    rows = chart[chart["output_tok_per_s"].notna()].sort_values("batch")
+    rows = chart[chart["output_tok_per_s"].notna()].sort_values("batch", kind="stable")
     (tokens,) = chart[(chart["task"] == "speed-bench") & (chart["draft_length"] == 3)]["tokens_per_pass"]
     one = replica("gpt-oss-20b", "b200-sxm", as_of=NEWEST)
     ratio = checking_ratio(one, batch=rows["batch"].to_numpy(), draft_length=3, engine="vllm")
@@ -223,7 +223,7 @@ def many_experts_by_batch() -> pd.DataFrame:
     True
     """
     frame = decoder_tables.speculation()
-    rows = frame[frame["source"] == "vllm-eagle31"].sort_values("batch")
+    rows = frame[frame["source"] == "vllm-eagle31"].sort_values("batch", kind="stable")
     one = replica("kimi-k2", "gb200", as_of=NEWEST, gpus=4, weights="nvfp4")
     ratio = checking_ratio(one, batch=rows["batch"].to_numpy(), draft_length=3, engine="vllm")
     cycle_in_passes = ratio + drafting_share()
@@ -249,7 +249,7 @@ def plain_rates() -> pd.DataFrame:
     """
     frame = decoder_tables.speculation()
     rows = frame[(frame["source"] == "vllm-p-eagle") & (frame["method"] == "eagle-3")]
-    rows = rows[rows["baseline_tok_per_s"].notna()].sort_values("batch")
+    rows = rows[rows["baseline_tok_per_s"].notna()].sort_values("batch", kind="stable")
     one = replica("gpt-oss-20b", "b200-sxm", as_of=NEWEST)
     return _plain(one, rows["batch"].to_numpy(), rows["baseline_tok_per_s"].to_numpy())
 
@@ -263,7 +263,7 @@ def many_experts_rates() -> pd.DataFrame:
     True
     """
     frame = decoder_tables.speculation()
-    rows = frame[frame["source"] == "vllm-eagle31"].sort_values("batch")
+    rows = frame[frame["source"] == "vllm-eagle31"].sort_values("batch", kind="stable")
     one = replica("kimi-k2", "gb200", as_of=NEWEST, gpus=4, weights="nvfp4")
     batch = rows["batch"].to_numpy()
     return _plain(one, batch, batch * rows["baseline_tok_per_s"].to_numpy())

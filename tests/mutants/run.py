@@ -28,7 +28,7 @@ TESTS = {
     "model/prefill.py": ("test_by_hand.py", "test_model_prefill.py"),
     "model/roofline.py": ("test_by_hand.py", "test_model_roofline.py"),
     "model/transformer.py": ("test_model_transformer.py",),
-    "symbolic/cost.py": ("test_symbolic_cost.py", "test_model_cost.py"),
+    "symbolic/cost.py": ("test_symbolic_cost.py", "test_model_cost.py", "test_model_ownership.py"),
     "symbolic/decoding.py": ("test_symbolic_decoding.py", "test_model_decoding.py"),
     "symbolic/roofline.py": ("test_symbolic_roofline.py", "test_model_roofline.py"),
     "symbolic/transformer.py": ("test_symbolic_transformer.py", "test_model_transformer.py"),
