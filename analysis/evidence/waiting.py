@@ -891,9 +891,13 @@ def api_answers(output_tokens: float, *, as_of: Any) -> pd.DataFrame:
     >>> bool((frame[frame["status"] == "measured"]["seconds"] > 1).all())
     True
     """
-    listing = tables.api_latency(as_of=as_of)
-    first = listing["ttfat_s"].fillna(listing["ttft_s"])
-    seconds = first + (output_tokens - 1) / listing["output_tok_per_s"]
-    found = listing.assign(seconds=seconds).dropna(subset=["seconds"]).sort_values("seconds", kind="stable")
+    rows = tables.all_rows("api_latency")
+    # a newer figure of somebody else does not undo what one page says as a whole
+    rows = rows[rows["as_of"] <= as_of]
+    by = ["seller", "model", "thinking", "input_tokens", "output_tokens", "as_of", "source", "status"]
+    wide = rows.pivot(index=by, columns="quantity", values="value").reset_index()
+    first = wide["ttfat"].fillna(wide["ttft"])
+    seconds = first + (output_tokens - 1) / wide["output_rate"]
+    found = wide.assign(seconds=seconds).dropna(subset=["seconds"]).sort_values("seconds", kind="stable")
     kept = ["model", "seller", "seconds", "status", "as_of", "source"]
     return found[kept].drop_duplicates(["model", "source"], ignore_index=True)

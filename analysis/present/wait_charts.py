@@ -39,12 +39,12 @@ SHARES = {
 SHAPES = ("circle", "square", "diamond", "triangle-up")
 
 
-def _names(rows: pd.DataFrame, *, limit: int = 150) -> Any:
+def _names(rows: pd.DataFrame, *, limit: int = 150, grid: bool = True) -> Any:
     return alt.Y(
         "name:N",
         title=None,
         sort=list(dict.fromkeys(rows["name"])),
-        axis=alt.Axis(labelLimit=limit, labelOverlap=False, ticks=False, domain=False, grid=True),
+        axis=alt.Axis(labelLimit=limit, labelOverlap=False, ticks=False, domain=False, grid=grid),
     )
 
 
@@ -61,6 +61,17 @@ def counted(nodes: pd.Series) -> pd.DataFrame:
     return pd.DataFrame({"text": nodes.map(lambda n: NEVER if n != n else f"{n:,.0f}"), "class": words})
 
 
+def short(tokens: pd.Series) -> pd.Series:
+    """Write numbers of tokens in the room of a column.
+
+    Examples
+    --------
+    >>> short(pd.Series([500.0, 1500.0, 32_000.0])).tolist()
+    ['500', '1.5k', '32k']
+    """
+    return tokens.map(lambda t: f"{t:g}" if t < 1000 else f"{t / 1000:g}k")
+
+
 def compared(pairs: pd.DataFrame) -> pd.DataFrame:
     """Write a comparison of nodes for `board`: budgets down, rates across, nodes to the rival's nodes.
 
@@ -73,18 +84,18 @@ def compared(pairs: pd.DataFrame) -> pd.DataFrame:
     --------
     >>> row = {"budget_s": 1.0, "rate": 10.0, "nodes": 1.0, "rival_nodes": float("nan"), "class": "only diffusion can"}
     >>> compared(pd.DataFrame([row]))["text"].tolist()
-    ['1 : –']
+    ['1:–']
     """
 
     def word(nodes: float) -> str:
         return "–" if nodes != nodes else f"{nodes:,.0f}"
 
-    words = [f"{word(a)} : {word(b)}" for a, b in zip(pairs["nodes"], pairs["rival_nodes"], strict=True)]
+    words = [f"{word(a)}:{word(b)}" for a, b in zip(pairs["nodes"], pairs["rival_nodes"], strict=True)]
     return pd.DataFrame(
         {
             "name": pairs["budget_s"].map("{:g} s".format),
             "x": pairs["rate"].map("{:g}".format),
-            "text": [NEVER if word == "– : –" else word for word in words],
+            "text": [NEVER if word == "–:–" else word for word in words],
             "class": pairs["class"],
         }
     )
@@ -178,9 +189,9 @@ def board(cells: pd.DataFrame, *, x_title: str, classes: dict[str, theme.Mark], 
         "x:N",
         title=x_title,
         sort=list(dict.fromkeys(cells["x"])),
-        axis=alt.Axis(labelAngle=0, labelOverlap=False, ticks=False, domain=False),
+        axis=alt.Axis(labelAngle=0, labelOverlap=False, ticks=False, domain=False, grid=False),
     )
-    base = alt.Chart(cells).encode(x=across, y=_names(cells, limit=120))
+    base = alt.Chart(cells).encode(x=across, y=_names(cells, limit=120, grid=False))
     squares = base.mark_rect(stroke=theme.GRID.colour, strokeWidth=1).encode(
         color=alt.Color(
             "class:N",
@@ -291,7 +302,7 @@ def seconds(
         points,
     ]
     if number:
-        layers.append(label(base.encode(text=alt.Text("seconds:Q", format=".2~r")), align="left", dx=9))
+        layers.append(label(base.encode(text=alt.Text("seconds:Q", format=".3~r")), align="left", dx=9))
     return alt.layer(*layers).properties(width="container", height=ROW * rows["name"].nunique())
 
 
@@ -320,7 +331,7 @@ def falls(rows: pd.DataFrame) -> Any:
         "left:Q",
         title="Share of what the nodes could do",
         # room for the product at the left end
-        scale=alt.Scale(type="log", nice=False, domain=[least / 2.6, 1.0]),
+        scale=alt.Scale(type="log", nice=False, domain=[least / 4, 1.0]),
         axis=alt.Axis(values=[tick for tick in PLAIN_TICKS if least / 1.5 <= tick <= 1], format=".0~%"),
     )
     ends = rows.loc[rows.groupby("name", sort=False)["left"].agg("idxmin")]
@@ -332,7 +343,7 @@ def falls(rows: pd.DataFrame) -> Any:
             "part:N",
             title=None,
             scale=alt.Scale(domain=parts, range=[SHARES[part].colour for part in parts]),
-            legend=alt.Legend(symbolType="square", symbolStrokeColor=theme.SOFT.colour, columns=4),
+            legend=alt.Legend(symbolType="square", symbolStrokeColor=theme.SOFT.colour, columns=2),
         ),
         tooltip=[
             alt.Tooltip("name:N", title="Who"),
@@ -342,7 +353,7 @@ def falls(rows: pd.DataFrame) -> Any:
         ],
     )
     words = label(
-        alt.Chart(ends).encode(x=x, y=_names(rows, limit=120), text=alt.Text("left:Q", format=".2~%")),
+        alt.Chart(ends).encode(x=x, y=_names(rows, limit=120), text=alt.Text("left:Q", format=".2p")),
         align="right",
         dx=-5,
         fontWeight=600,
