@@ -256,7 +256,7 @@ def seconds(
     x = alt.X(
         "seconds:Q",
         title=x_title,
-        scale=alt.Scale(type="log", nice=False, domain=[min(low, budget_s) / 1.3, max(high, budget_s) * 1.5]),
+        scale=alt.Scale(type="log", nice=False, domain=[min(low, budget_s) / 1.3, max(high, budget_s) * 2]),
         axis=alt.Axis(values=PLAIN_TICKS, format="~g"),
     )
     kinds = [kind for kind in marks if kind in set(rows["kind"])]
