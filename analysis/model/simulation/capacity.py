@@ -299,6 +299,7 @@ def capacity_by_simulation(
     runs: int = 5,
     requests: int = REQUESTS,
     most_nodes: int = 4096,
+    largest: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> Capacity:
     """Fewest nodes that keep a latency budget.
@@ -328,6 +329,8 @@ def capacity_by_simulation(
         Of each run, at least: more where the run would be shorter than thirty budgets. [1]
     most_nodes : int
         Where the search ends. [1]
+    largest : bool
+        Whether to look for the largest rate of the found fleet too, which takes as long again.
     progress : callable, optional
         Called with each number of nodes before it is tried.
 
@@ -363,7 +366,7 @@ def capacity_by_simulation(
     each = int(whole("replicas_per_node", replicas_per_node))
     budget = float(positive("budget_s", budget_s))
     saturated = saturated_req_per_s(server, traffic, seed=seed)
-    floor = alone_s(server, traffic, percentile=percentile, metric=metric, seed=seed)
+    floor = alone_s(server, traffic, percentile=percentile, metric=metric, count=requests, seed=seed)
     if not floor + overhead <= budget:
         return Capacity(floor + overhead, saturated * each, rate)
     search = _search(server, traffic, budget - overhead, percentile, metric, seed, runs, requests, saturated)
@@ -394,7 +397,7 @@ def capacity_by_simulation(
         nodes_low=counts[1],
         nodes_high=counts[2],
         time_s=_later(time, overhead),
-        largest_req_per_s=_largest_rate(search, replicas=nodes * each, low=rate),
+        largest_req_per_s=_largest_rate(search, replicas=nodes * each, low=rate) if largest else None,
         goodput=served.goodput(search.budget_s, metric),
         busy=served.busy,
         latency_p50_s=_latency(served, 50, overhead_s),
