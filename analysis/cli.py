@@ -1250,6 +1250,7 @@ def _simulated(
                 "output_tokens": "--output-tokens",
                 "cached_tokens": "--cached-tokens",
                 "requests": "--percentile",
+                "spares": "--spares",
                 "rate_req_per_s": "--rate-req-per-s",
             }.get(refusal.where, refusal.where)
             raise refusal.at(where) from None

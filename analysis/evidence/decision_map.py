@@ -28,7 +28,7 @@ INFEASIBLE = "infeasible"
 #: Requests that run together, and USD per million output tokens of the API: the axes of the map.
 CONCURRENCY = (0.01, 1000.0)
 API_USD_PER_MTOK = (0.1, 30.0)
-COLUMNS, ROWS = 30, 14
+COLUMNS, ROWS = 80, 40
 #: Price of input over that of output at the API: what sellers of the model ask is about this.
 INPUT_RATIO = 0.5
 
@@ -225,6 +225,32 @@ def grid(context: Context) -> pd.DataFrame:
         cells = {"setting": setting.name, "concurrency": at_x, "api_usd_per_mtok": at_y, "option": options}
         maps.append(pd.DataFrame({**cells, **corners}))
     return pd.concat(maps, ignore_index=True)
+
+
+def runs(cells: pd.DataFrame) -> pd.DataFrame:
+    """Join the cells of a row that have the same option into one rectangle: the same map in fewer rows.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        As `grid`.
+
+    Returns
+    -------
+    DataFrame
+        ``setting``, ``option``, ``left``, ``right``, ``bottom``, ``top``.
+    """
+    key = cells["setting"] + cells["bottom"].astype(str) + cells["option"]
+    run = (key != key.shift()).cumsum().rename("run")
+    joined = cells.groupby(run, sort=False).agg(
+        setting=("setting", "first"),
+        option=("option", "first"),
+        left=("left", "first"),
+        right=("right", "last"),
+        bottom=("bottom", "first"),
+        top=("top", "first"),
+    )
+    return joined.reset_index(drop=True)
 
 
 def names_on_map(cells: pd.DataFrame) -> pd.DataFrame:

@@ -14,6 +14,9 @@ from analysis.model.simulation.capacity import REQUESTS, alone_s
 from analysis.model.simulation.records import SLOTS
 from analysis.reference.specs import Decoder, Workload
 
+#: A simulated fleet is not larger than this by its spares.
+MOST_SPARES = 4096
+
 
 def _server(shape: Shape, decoder: Decoder) -> simulation.Server:
     slots = int(min(shape.slots, SLOTS))
@@ -107,7 +110,9 @@ def fleet_by_simulation(
         raise InputError("shape", len(workload.shape), "one rate for all hours")
     server, traffic = _server(shape, decoder), _traffic(workload) if traffic is None else traffic
     price = float(not_negative("price_usd_per_node_hour", price_usd_per_node_hour))
-    extra = int(not_negative("spares", spares))
+    extra = int(not_negative("spares", min(spares, MOST_SPARES + 1)))
+    if extra > MOST_SPARES:
+        raise InputError("spares", spares, f"at most {MOST_SPARES:,} in a simulation")
     asked: dict[str, Any] = {"percentile": workload.percentile, "metric": workload.metric, "seed": seed}
     found = simulation.capacity_by_simulation(
         server,

@@ -140,9 +140,11 @@ def influence(frame: pd.DataFrame) -> Any:
     shown = frame.head(MOST_BARS)
     names = [f"{called} ({origin})" for called, origin in zip(shown["called"], shown["origin"], strict=True)]
     shown = shown.assign(name=names, words=[f"{value:.0%}" for value in shown["index"]])
-    scale = alt.Scale(domain=[min(0.0, float(shown["low"].min())), 1.1 * max(float(shown["high"].max()), 0.1)])
+    # room for the number behind the longest bar, on a phone too
+    scale = alt.Scale(domain=[min(0.0, float(shown["low"].min())), 1.25 * max(float(shown["high"].max()), 0.1)])
     base = alt.Chart(shown).encode(
-        y=alt.Y("name:N", sort=names, title=None, axis=alt.Axis(ticks=False, labelLimit=260)),
+        # names stand above the bars: beside them a phone would have no room for bars
+        y=alt.Y("name:N", sort=names, title=None, axis=None),
         tooltip=[
             alt.Tooltip("called:N", title="Input"),
             alt.Tooltip("origin:N", title="Origin"),
@@ -152,12 +154,14 @@ def influence(frame: pd.DataFrame) -> Any:
         ],
     )
     axis = alt.Axis(format=PERCENT, tickCount=5, grid=False)
-    bars = base.mark_bar(color=theme.STEPS[2].colour).encode(
-        x=alt.X("index:Q", title="Share of the answer's variance that it explains alone", scale=scale, axis=axis)
+    bars = base.mark_bar(color=theme.STEPS[2].colour, height=10, yOffset=9).encode(
+        x=alt.X("index:Q", title="Variance that it explains alone", scale=scale, axis=axis)
     )
-    intervals = base.mark_rule(color=theme.INK.colour).encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
-    texts = label(base.encode(x=alt.X("high:Q", scale=scale), text="words:N"), align="left", dx=5)
-    return alt.layer(bars, intervals, texts).properties(width="container", height=26 * len(shown))
+    intervals = base.mark_rule(color=theme.INK.colour, yOffset=9).encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
+    numbers = label(base.encode(x=alt.X("high:Q", scale=scale), text="words:N"), align="left", dx=5, dy=9)
+    called = label(base.encode(x=alt.value(2), text="name:N"), align="left", dy=-7)
+    height = 38 * len(shown)
+    return alt.layer(bars, intervals, numbers, called).properties(width="container", height=height)
 
 
 def along(frame: pd.DataFrame, *, title: str, logarithmic: bool = True) -> Any:
@@ -192,8 +196,11 @@ def along(frame: pd.DataFrame, *, title: str, logarithmic: bool = True) -> Any:
             alt.Tooltip("chance:Q", title="Chance of yes", format=".0%"),
         ],
     )
-    ends = frame.dropna(subset=["chance"]).groupby("decision", sort=False).head(1)
-    texts = label(alt.Chart(ends).encode(x=x, y=y, text="decision:N"), align="left", dx=4, dy=-10, fontWeight=600)
+    # each name stands at another place along its line, so that names of lines that meet do not
+    known = frame.dropna(subset=["chance"])
+    lines_of = [known[known["decision"] == name] for name in names]
+    named = [line.iloc[[(place + 1) * len(line) // (len(names) + 1)]] for place, line in enumerate(lines_of)]
+    texts = label(alt.Chart(pd.concat(named)).encode(x=x, y=y, text="decision:N"), dy=-11, fontWeight=600)
     return alt.layer(lines, texts).properties(width="container", height=theme.HEIGHT)
 
 
@@ -244,7 +251,7 @@ def decision_map(cells: pd.DataFrame, names: pd.DataFrame) -> Any:
     rectangles = (
         alt.Chart(cells)
         .transform_filter("datum.setting == shown_setting")
-        .mark_rect(opacity=0.75)
+        .mark_rect(opacity=0.75, strokeWidth=0)
         .encode(
             x=alt.X("left:Q", scale=x_scale, axis=x_axis, title=x_title),
             x2="right:Q",
@@ -257,8 +264,10 @@ def decision_map(cells: pd.DataFrame, names: pd.DataFrame) -> Any:
             ),
             tooltip=[
                 alt.Tooltip("option:N", title="Cheapest"),
-                alt.Tooltip("concurrency:Q", title="Run together", format=".2~g"),
-                alt.Tooltip("api_usd_per_mtok:Q", title="API (USD/Mtok)", format=".2~g"),
+                alt.Tooltip("left:Q", title="Run together, from", format=".2~g"),
+                alt.Tooltip("right:Q", title="to", format=".2~g"),
+                alt.Tooltip("bottom:Q", title="API (USD/Mtok), from", format=".2~g"),
+                alt.Tooltip("top:Q", title="up to", format=".2~g"),
             ],
         )
     )

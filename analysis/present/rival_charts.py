@@ -217,4 +217,4 @@ def _apart(names: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
     places: list[float] = []
     for height in sorted(names["gain"]):
         places.append(max(height, places[-1] * step) if places else height)
-    return names.sort_values("gain").assign(gain=places)
+    return names.sort_values("gain", kind="stable").assign(gain=places)

@@ -280,6 +280,8 @@ _REPAIRS = {
     '<div id="pst-primary-sidebar" class': '<div id="pst-primary-sidebar" role="navigation" aria-label="Book" class',
     'role="doc-biblioentry"': 'role="listitem"',
 }
+#: What only the page of results needs: the index of all words, and what looks into it.
+_SEARCH = re.compile(r'<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>\n?')
 _INDEX = re.compile(r'content="0; url=([^"]+)"')
 
 
@@ -358,6 +360,8 @@ def offline_page(page: str, *, root: Path, depth: int) -> str:
         return f'{match["before"]} data-listen="{name}"'
 
     page = _HANDLER.sub(handler, _SCRIPT.sub(script, page))
+    if 'id="search-results"' not in page:
+        page = _SEARCH.sub("", page)
     for theirs, ours in _REPAIRS.items():
         page = page.replace(theirs, ours)
     if listeners:
@@ -384,6 +388,10 @@ def icon_styles(names: set[str], library: str) -> str:
         "  mask: var(--icon) center / contain no-repeat;",
         "}",
         ".fa-lg { font-size: 1.25em; }",
+        # the same as glyphs would bring a font of all icons along
+        ".fas::before, .far::before, .fab::before, .fa-solid::before, .fa-regular::before, .fa-brands::before,",
+        ".admonition > .admonition-title::after, .onthispage::after { content: none !important; }",
+        ".admonition > .admonition-title { padding-left: 0.75rem !important; }",
         "@media print { .fas, .fa-solid { print-color-adjust: exact; } }",
     ]
     for name in sorted(names):

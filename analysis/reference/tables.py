@@ -756,7 +756,7 @@ def offers(accelerator: str, *, as_of: date, term: str = "on-demand", prices: Ow
     lowest = rows[(rows["quantity"] == "price") & (rows["term"] == term)].groupby(keys)["value"].min()
     found = nodes[[*keys, "value"]].merge(lowest.rename("usd_per_hour").reset_index(), on=keys)
     found = found.rename(columns={"value": "gpus"}).astype({"gpus": int})
-    return found.sort_values(["gpus", "usd_per_hour", *keys], ignore_index=True)
+    return found.sort_values(["gpus", "usd_per_hour", *keys], ignore_index=True, kind="stable")
 
 
 @cache
