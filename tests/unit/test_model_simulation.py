@@ -388,3 +388,35 @@ def test_what_cannot_be_is_refused(make, named: str) -> None:
     with pytest.raises(InputError) as refusal:
         make()
     assert named in str(refusal.value)
+
+
+# --- Before a release
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(40))
+def test_any_server_agrees_with_the_plain_rules(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    decoder = [
+        AR,
+        Decoder.speculative(acceptance=draw.uniform(0, 1), draft_length=int(draw.integers(1, 7)), draft_cost=0.1),
+        Decoder.diffusion(block_tokens=int(draw.integers(1, 65)), passes=draw.uniform(1, 20)),
+        Decoder.full_sequence(passes=draw.uniform(1, 20)),
+    ][seed % 4]
+    model, gpus = [("llama-3.1-8b", 1), ("gpt-oss-20b", 1), ("gemma-4-31b", 4), ("deepseek-v2-lite", 2)][seed // 4 % 4]
+    its = server(
+        model,
+        gpus,
+        ideal=bool(draw.integers(2)),
+        decoder=decoder,
+        slots=int(draw.integers(1, 40)),
+        chunk_tokens=int(draw.integers(50, 5000)),
+        prompts_per_pass=int(draw.integers(1, 5)),
+    )
+    requests = mixed(40, draw.uniform(5, 100), seed=seed, longest=9000)
+    replicas = int(draw.integers(1, 5))
+    first, end = serve_plainly(its, requests, replicas=replicas, seed=seed)
+    run = serve(its, requests, replicas=replicas, seed=seed)
+    latency = end - requests.arrival_s
+    assert run.end_s == pytest.approx(end, abs=1e-9 * latency.min())
+    assert run.first_s == pytest.approx(first, abs=1e-9 * latency.min())
