@@ -4,7 +4,7 @@ BIN    := .venv/bin
 READY  := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf test soak notebooks calibrate bench serve lock clean
+.PHONY: help book pdf test soak mutants pythons notebooks calibrate bench serve lock clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,8 +25,16 @@ pdf: book  ## print every page of the site into _build/report.pdf, by the system
 test: $(READY)  ## check everything: style, types, floors, units, data, claims, notebooks, site
 	@$(BIN)/python -m pytest
 
-soak: $(READY)  ## check what takes long: every chapter under odd prices
+soak: $(READY)  ## check what takes long, before a release: odd prices, failing disks, other machines and Pythons, mutants
 	@$(BIN)/python -m pytest -m soak
+	@$(MAKE) --no-print-directory pythons mutants
+
+pythons: $(READY)  ## run the core of the suite on the other Pythons that are here
+	@$(BIN)/python tests/pythons.py $(PYTHONS)
+
+mutants: $(READY)  ## change each formula a little, say which changes no test notices; MODULES=model/cost.py for one
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -r tests/mutants/requirements.txt
+	@$(BIN)/python tests/mutants/run.py $(MODULES)
 
 notebooks: $(READY)  ## execute and normalise every chapter
 	@$(BIN)/python -m analysis.publish.notebooks

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -113,6 +114,15 @@ def write_files(texts: Iterable[tuple[Path, str]]) -> None:
     finally:
         for temporary, _ in ready:
             temporary.unlink(missing_ok=True)
+
+
+def or_one_line(command: Callable[[], None]) -> None:
+    """Run a command of a maintainer; a refusal is one line on standard error and exit status 2, as everywhere."""
+    try:
+        command()
+    except InputError as refusal:
+        print(f"error: {refusal}", file=sys.stderr)
+        sys.exit(2)
 
 
 class Words(str):

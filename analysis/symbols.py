@@ -274,6 +274,8 @@ SATURATED_RATE = entry(
     "saturated_rate", latex=r"\lambda_\mathrm{sat}", unit=request / second, means="requests per second of a full node"
 )
 WITHIN = entry("within", latex=r"u_\mathrm{goodput}", unit=ONE, means="share of requests answered within the budget")
+PILE = entry("pile", latex=r"N_\mathrm{doc}", unit=request, means="documents that have to be read, one request each")
+NIGHT = entry("night", latex=r"h_\mathrm{night}", unit=hour, means="hours in which they have to be read")
 
 UNITS = {e.symbol: e.unit for e in TABLE.values()}
 

@@ -85,6 +85,8 @@ DATA_UNITS = frozenset(
         "GiB",
         "W",
         "token/s",
+        "token",
+        "1/s",
         "s",
         "ms",
         "us",

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 
 import numpy as np
@@ -13,9 +12,11 @@ import pandas as pd
 
 from analysis.evidence import calibration, validation
 from analysis.evidence.cases import Case, nearest_step, shipped_cases
+from analysis.inputs import or_one_line, write_files
 from analysis.model import decoding
 from analysis.reference.efficiency import constants, efficiency
 from analysis.reference.model_config import shipped
+from analysis.reference.rows import csv_lines
 from analysis.reference.specs import Accelerator, Precision, Replica
 from analysis.reference.tables import DATA, all_rows, read_csv_strict, sources
 
@@ -229,7 +230,7 @@ def worst(above: float = validation.WITHIN) -> pd.DataFrame:
         bias=("speed_ratio", lambda r: r.median() - 1),
     ).reset_index()
     table = table[(table["scored"] >= FEWEST) & (table["median_abs_error"] > above)]
-    table = table.sort_values("median_abs_error", ascending=False, ignore_index=True)
+    table = table.sort_values("median_abs_error", ascending=False, kind="stable", ignore_index=True)
     places = zip(table["source"], table["accelerator"], table["regime"], strict=True)
     return table.assign(reason=[validation.KNOWN_GAPS.get(place, "") for place in places])
 
@@ -393,12 +394,9 @@ def strong_correlations(found: calibration.Fit) -> list[list[str]]:
 def main() -> None:
     """Write `data/derived/correlations.csv`."""
     lines = strong_correlations(calibration.fit(calibration.fitting_cases()))
-    with CORRELATIONS.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(CORRELATION_COLUMNS)
-        writer.writerows(lines)
+    write_files([(CORRELATIONS, csv_lines(CORRELATION_COLUMNS, lines))])
     print(f"{CORRELATIONS.relative_to(DATA.parent)}: {len(lines)} pairs")
 
 
 if __name__ == "__main__":
-    main()
+    or_one_line(main)

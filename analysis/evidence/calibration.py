@@ -12,7 +12,6 @@ it came out as 1.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,9 +26,10 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from analysis.evidence.cases import Case, shipped_cases
-from analysis.inputs import InputError
+from analysis.inputs import InputError, or_one_line, write_files
 from analysis.model.decoding import Demand, Peaks, peaks, time_of
 from analysis.reference.efficiency import CONSTANT_COLUMNS, names_in, recipe
+from analysis.reference.rows import csv_lines
 from analysis.reference.specs import Efficiency
 from analysis.reference.tables import DATA, read_csv_strict, sources
 
@@ -283,10 +283,7 @@ def table(found: Fit, *, overlap: float = OVERLAP) -> list[list[str]]:
 
 def write(path: Path, rows: list[list[str]]) -> None:
     """Write the table of constants."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(CONSTANT_COLUMNS)
-        writer.writerows(rows)
+    write_files([(path, csv_lines(CONSTANT_COLUMNS, rows))])
 
 
 def main() -> None:
@@ -299,4 +296,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    or_one_line(main)

@@ -160,7 +160,7 @@ def swings() -> pd.DataFrame:
                 "slower": best["batch"] / best["measured_gain"],
             }
         )
-    frame = pd.DataFrame([*rows, *_without_labels()]).sort_values("measured", ignore_index=True)
+    frame = pd.DataFrame([*rows, *_without_labels()]).sort_values("measured", kind="stable", ignore_index=True)
     # a row of a chart has room for size, GPU and work; the rest is in the series
     size = frame["series"].str.extract(r"(\d+B)", expand=False)
     gpu = frame["series"].str.split(", ").str[1].str.split("×").str[-1]

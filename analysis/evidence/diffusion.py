@@ -13,17 +13,18 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from analysis.inputs import InputError, at_least_one, positive, scalar_or_array
-from analysis.model.decoders import answer_passes, cycle
+from analysis.model.decoders import answer_passes, cycle, request_s
 from analysis.model.roofline import ridge_flop_per_byte
-from analysis.model.transformer import pass_work, weight_bytes
-from analysis.reference import decoder_tables
+from analysis.model.transformer import expert_union, pass_work, weight_bytes
+from analysis.reference import decoder_tables, tables
 from analysis.reference.efficiency import efficiency
 from analysis.reference.model_config import replica
 from analysis.reference.specs import Accelerator, Decoder, Replica
-from analysis.reference.tables import NEWEST
+from analysis.reference.tables import NEWEST, accelerator
 
 #: The pass that writes a finished block into the cache.
 COMMIT_PASSES = 1
+BYTES_OF_16_BIT = 2.0
 #: The test of June 2026: blocks of 256 tokens, 16 denoising passes; 4 drafts at an imposed acceptance of 80 %.
 BLOCK_TOKENS, DENOISING_STEPS = 256, 16
 DRAFT_LENGTH, ACCEPTANCE = 4, 0.8
@@ -219,6 +220,116 @@ def whole_request() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def sweep_blocks(block_tokens: ArrayLike, *, prompt_tokens: float = 1500.0) -> pd.DataFrame:
+    """Intensity of one pass of one sequence by block length, over the ridge of an H100 in the same format.
+
+    Parameters
+    ----------
+    block_tokens : sequence of float
+        Blocks. [token]
+    prompt_tokens : float
+        Cached before the block; without a cache, computed with it. [token]
+
+    Returns
+    -------
+    DataFrame
+        Columns ``name``, ``block_tokens``, ``intensity_flop_per_byte``, ``ridge_flop_per_byte``, ``over_ridge``
+        (above 1: compute-bound by the data sheet), ``weights_read`` (share of the weights). [token, FLOP/byte, 1]
+
+    Examples
+    --------
+    >>> frame = sweep_blocks([256.0]).set_index("name")
+    >>> bool(frame.loc["sparse, cached", "over_ridge"] < 0.2 < frame.loc["dense, cached", "over_ridge"])
+    True
+    """
+    block = np.asarray(block_tokens, float)
+    rows = []
+    for name, model in (
+        ("whole sequence", "llada-8b"),
+        ("dense, cached", "llama-3.1-8b"),
+        ("sparse, cached", BACKBONE),
+    ):
+        one = replica(model, "h100-sxm", as_of=NEWEST, weights="fp8")
+        whole = name == "whole sequence"
+        work = pass_work(
+            one.architecture,
+            one.precision,
+            batch=1,
+            context_tokens=0.0 if whole else prompt_tokens,
+            positions=prompt_tokens + block if whole else block,
+            causal=False,
+        )
+        ridge = ridge_flop_per_byte(one.accelerator.peak("fp8"), mem_bw_byte_per_s=one.accelerator.mem_bw_byte_per_s)
+        rows.append(
+            pd.DataFrame(
+                {
+                    "name": name,
+                    "block_tokens": block,
+                    "intensity_flop_per_byte": work.intensity_flop_per_byte,
+                    "ridge_flop_per_byte": ridge,
+                    "over_ridge": work.intensity_flop_per_byte / ridge,
+                    "weights_read": work.weight_bytes / weight_bytes(one.architecture, one.precision),
+                }
+            )
+        )
+    return pd.concat(rows, ignore_index=True)
+
+
+def sweep_answers(output_tokens: ArrayLike, *, input_tokens: float = 1500.0) -> pd.DataFrame:
+    """Time of one whole request by the length of its answer, on one backbone and one H100, predicted.
+
+    Parameters
+    ----------
+    output_tokens : sequence of float
+        Answers. [token]
+    input_tokens : float
+        Prompt. [token]
+
+    Returns
+    -------
+    DataFrame
+        Columns ``name``, ``output_tokens``, ``seconds``, ``edge`` (time of the plain decoder over it). [token, s, 1]
+
+    Notes
+    -----
+    Blocks as in the test of June 2026 (17 passes), and as many passes as its whole requests took (see
+    `whole_request`). Drafts at the acceptance of that test.
+
+    Examples
+    --------
+    >>> frame = sweep_answers([50.0, 256.0]).set_index(["name", "output_tokens"])["edge"]
+    >>> bool(frame["blocks, 17 passes", 50.0] < 1.5 < frame["blocks, 17 passes", 256.0])
+    True
+    """
+    one, answers = _one("h100"), np.asarray(output_tokens, float)
+    many = float(whole_request()["passes_per_block"].max())
+    drafts = Decoder.speculative(acceptance=ACCEPTANCE, draft_length=DRAFT_LENGTH, draft_cost=draft_cost())
+    decoders = {
+        "one at a time": PLAIN,
+        "with drafts": drafts,
+        f"blocks, {many:.0f} passes": Decoder.diffusion(block_tokens=BLOCK_TOKENS, passes=many),
+        "blocks, 17 passes": BLOCKS,
+    }
+    rows = [
+        pd.DataFrame(
+            {
+                "name": name,
+                "output_tokens": answers,
+                "seconds": request_s(
+                    one,
+                    decoder,
+                    input_tokens=input_tokens,
+                    output_tokens=answers,
+                    efficiency=efficiency(one, ENGINE),
+                ),
+            }
+        )
+        for name, decoder in decoders.items()
+    ]
+    plain = rows[0]["seconds"]
+    return pd.concat([row.assign(edge=plain / row["seconds"]) for row in rows], ignore_index=True)
+
+
 # --- Siblings, batches -------------------------------------------------------------------------
 
 
@@ -266,6 +377,54 @@ def siblings() -> pd.DataFrame:
     ]
 
 
+def sibling_pass() -> pd.Series:
+    r"""Cost of a block pass of LLaDA2.0-flash in passes of its plain sibling, from what both read.
+
+    .. math:: \frac{t_\mathrm{plain} - r_\mathrm{plain} + r_\mathrm{block}}{t_\mathrm{plain}}
+
+    with t the measured time of a plain pass, and r the time to read what each pass uses at full bandwidth.
+
+    Returns
+    -------
+    Series
+        ``plain_ms`` (measured), ``plain_read_ms``, ``block_read_ms``, ``experts_read`` (share of all, by the union),
+        ``predicted`` and ``measured`` (the cost), ``error``. [ms, 1]
+
+    Notes
+    -----
+    Sizes are rounded to what the report prints, weights are taken in 16 bit, and eight H20 by a second text: the
+    report states neither. All that is not reading is taken to be the same for both passes.
+
+    Examples
+    --------
+    >>> bool(abs(sibling_pass()["error"]) < 0.15)
+    True
+    """
+    frame = decoder_tables.diffusion().set_index("id")
+    size = frame.loc["l20-flash-size"]
+    row = frame.loc["l20-flash"]
+    one_of, used = size["experts"], size["experts_used"]
+    in_experts = (size["params_total"] - size["params_active"]) / (1 - used / one_of)
+    shared = size["params_total"] - in_experts
+    rate = row["accelerators"] * accelerator("h20", as_of=NEWEST).mem_bw_byte_per_s / BYTES_OF_16_BIT
+    union = float(expert_union(row["block_tokens"], experts=one_of, top_k=used))
+    plain, block = ((shared + share * in_experts) / rate for share in (used / one_of, union))
+    plain_s = 1 / frame.loc["l20-ling-flash", "output_tok_per_s"]
+    predicted = (plain_s - plain + block) / plain_s
+    measured = row["tokens_per_pass"] / row["gain"]
+    return pd.Series(
+        {
+            "plain_ms": 1e3 * plain_s,
+            "plain_read_ms": 1e3 * plain,
+            "block_read_ms": 1e3 * block,
+            "experts_read": union,
+            "predicted": predicted,
+            "measured": measured,
+            "error": predicted / measured - 1,
+        }
+    )
+
+
 def by_task() -> pd.DataFrame:
     """Spread of one model's rate over tasks: how many tokens a pass keeps depends on the text. [token/s].
 
@@ -294,8 +453,9 @@ def tokens_by_batch() -> pd.DataFrame:
 
     Notes
     -----
-    Blocks attend to everything and nothing is cached, so that a pass covers prompt and answer. Rates at batch 4 are
-    read as sums. The rival is another model of nearly the same size, in the same engine; precision is not stated.
+    Several blocks at once with attention to everything, says the source; what is cached it does not say. Rates at
+    batch 4 are read as sums. The rival is another model of nearly the same size, in the same engine; precision is
+    not stated.
 
     Examples
     --------
@@ -348,6 +508,8 @@ def crossovers() -> pd.DataFrame:
     """
     frame = decoder_tables.diffusion().set_index("id")
     issue = frame[frame["source"] == "sglang-33322"].set_index("batch")["output_tok_per_s"]
+    bounds = tables.all_rows("diffusion").query("quantity == 'crossover_batch'")[["low", "high"]].iloc[0]
+    ceiling, tpu = frame.loc["dg-ceiling", "max_batch"], frame.loc["tpu-diffusion", "gain"]
 
     def row(
         what: str, value: float, unit: str, of: str, low: float | None = None, high: float | None = None
@@ -369,20 +531,12 @@ def crossovers() -> pd.DataFrame:
                 frame.loc["peng-crossover", "crossover_batch"],
                 "sequences",
                 "peng-crossover",
-                2,
-                4,
+                *bounds,
             ),
-            row(
-                "largest batch that the recipe admits, 26B-A4B",
-                frame.loc["dg-ceiling", "max_batch"],
-                "sequences",
-                "dg-ceiling",
-            ),
+            row("largest batch that the recipe admits, 26B-A4B", ceiling, "sequences", "dg-ceiling"),
             row("rate from 1 to 32 sequences, H20", issue[32] / issue[1], "times", "sglang33322-32"),
             row("rate from 32 to 128 sequences, H20", issue[128] / issue[32], "times", "sglang33322-128"),
-            row(
-                "diffusion over plain at 32 clients, TPU", frame.loc["tpu-diffusion", "gain"], "times", "tpu-diffusion"
-            ),
+            row("diffusion over plain at 32 clients, TPU", tpu, "times", "tpu-diffusion"),
         ]
     )
 
@@ -458,16 +612,19 @@ def largest_active_params(
     rate, tokens = positive("tok_per_s", tok_per_s), at_least_one("tokens_per_pass", tokens_per_pass)
     n, width = positive("gpus", gpus), positive("bytes_per_weight", bytes_per_weight)
     passes = at_least_one("passes_per_block", passes_per_block)
-    peak = np.where(width < 2, accelerator.peak("fp8"), accelerator.peak("bf16"))
+    formats = accelerator.peak_flop_per_s
+    narrow = np.where(width < 1, accelerator.peak("fp4" if "fp4" in formats else "fp8"), accelerator.peak("fp8"))
+    peak = np.where(width < 2, narrow, accelerator.peak("bf16"))
     reading = tokens * n * accelerator.mem_bw_byte_per_s / (width * rate)
     computing = n * peak / (2 * rate * passes)
     return scalar_or_array(np.minimum(reading, computing))
 
 
+#: Whose rate, on which part, with how many bytes a weight: 8 bit assumed on H100, NVFP4 with its scales as reported.
 CLOSED = {
-    "Mercury Coder Mini": ("mercury-mini-h100", "h100-sxm"),
-    "Mercury Coder Small": ("mercury-small-h100", "h100-sxm"),
-    "Mercury 2": ("mercury-2-launch", "b200-sxm"),
+    "Mercury Coder Mini": ("mercury-mini-h100", "h100-sxm", 1.0),
+    "Mercury Coder Small": ("mercury-small-h100", "h100-sxm", 1.0),
+    "Mercury 2": ("mercury-2-launch", "b200-sxm", 0.5625),
 }
 
 
@@ -491,7 +648,7 @@ def possible_sizes(
     -------
     DataFrame
         Columns ``system``, ``tok_per_s``, ``accelerator``, ``gpus``, ``tokens_per_pass``, ``params_billion`` (the
-        most that a pass can use, 8-bit weights), ``bound`` (``bandwidth`` or ``arithmetic``). [1e9]
+        most that a pass can use), ``bound`` (``bandwidth`` or ``arithmetic``). [1e9]
 
     Raises
     ------
@@ -500,16 +657,17 @@ def possible_sizes(
 
     Notes
     -----
-    The part is an assumption for Mercury 2: its maker says Blackwell. The rate is read as one stream.
+    Which Blackwell part Mercury 2 ran on is not published (taken: B200), nor the format of the others (taken: 8
+    bit). The rate is read as one stream.
     """
     if name not in CLOSED:
         raise InputError("name", name, " or ".join(CLOSED))
-    setting, gpu = CLOSED[name]
+    setting, gpu, width = CLOSED[name]
     frame = decoder_tables.diffusion().set_index("id")
     rate = float(frame.loc[setting, "output_tok_per_s"])
     accelerator: Accelerator = part(gpu)
     tokens, n = (a.ravel() for a in np.meshgrid(np.asarray(tokens_per_pass, float), np.asarray(gpus, float)))
-    at: dict[str, Any] = {"tok_per_s": rate, "tokens_per_pass": tokens, "gpus": n}
+    at: dict[str, Any] = {"tok_per_s": rate, "tokens_per_pass": tokens, "gpus": n, "bytes_per_weight": width}
     by_reading = largest_active_params(accelerator, **at)
     both = largest_active_params(accelerator, **at, passes_per_block=passes_per_block)
     return pd.DataFrame(

@@ -202,13 +202,45 @@ def sparse_by_batch() -> pd.DataFrame:
     return _judged(rows, fitted=last.to_numpy())
 
 
-def plain_rates() -> pd.DataFrame:
-    """Rates of plain decoding that the sparse curve is divided by, measured and predicted. [token/s].
+def many_experts_by_batch() -> pd.DataFrame:
+    """Gain of EAGLE-3.1 on Kimi-K2.6, 384 experts, by batch, measured on four GB200 and predicted.
 
     Returns
     -------
     DataFrame
-        Columns ``batch``, ``measured``, ``predicted``, ``error``.
+        As `dense_by_batch`. [1]
+
+    Notes
+    -----
+    Rates for each user are printed, tokens per pass and context are not: the row at batch 1 gives the tokens, the
+    cost of drafting is `drafting_share`. Dimensions are those of Kimi-K2. The rates themselves are predicted far too
+    low, as nothing of Blackwell or of latent attention was fitted; only their ratio is judged.
+
+    Examples
+    --------
+    >>> frame = many_experts_by_batch().set_index("batch")
+    >>> bool(frame.loc[16.0, "measured"] < frame.loc[1.0, "measured"])
+    True
+    """
+    frame = decoder_tables.speculation()
+    rows = frame[frame["source"] == "vllm-eagle31"].sort_values("batch")
+    one = replica("kimi-k2", "gb200", as_of=NEWEST, gpus=4, weights="nvfp4")
+    ratio = checking_ratio(one, batch=rows["batch"].to_numpy(), draft_length=3, engine="vllm")
+    cycle_in_passes = ratio + drafting_share()
+    tokens = float(rows["gain"].iloc[0] * cycle_in_passes[0])
+    first = rows["batch"] == rows["batch"].min()
+    return _judged(
+        rows.assign(checking_ratio=ratio, predicted=tokens / cycle_in_passes, tokens_per_pass=tokens), fitted=first
+    )
+
+
+def plain_rates() -> pd.DataFrame:
+    """Rates of plain decoding that the curve of 32 experts is divided by, measured and predicted. [token/s].
+
+    Returns
+    -------
+    DataFrame
+        Columns ``batch``, ``measured``, ``predicted``, ``error``; sums over the batch.
 
     Examples
     --------
@@ -219,22 +251,29 @@ def plain_rates() -> pd.DataFrame:
     rows = frame[(frame["source"] == "vllm-p-eagle") & (frame["method"] == "eagle-3")]
     rows = rows[rows["baseline_tok_per_s"].notna()].sort_values("batch")
     one = replica("gpt-oss-20b", "b200-sxm", as_of=NEWEST)
-    time = cycle(
-        one,
-        PLAIN,
-        batch=rows["batch"].to_numpy(),
-        context_tokens=ASSUMED_CONTEXT_TOKENS,
-        efficiency=efficiency(one, "vllm"),
-    )
-    predicted = rows["batch"].to_numpy() / time.cycle_s
-    measured = rows["baseline_tok_per_s"].to_numpy()
+    return _plain(one, rows["batch"].to_numpy(), rows["baseline_tok_per_s"].to_numpy())
+
+
+def many_experts_rates() -> pd.DataFrame:
+    """Rates of plain decoding that the curve of 384 experts is divided by; columns as `plain_rates`. [token/s].
+
+    Examples
+    --------
+    >>> bool((many_experts_rates()["error"] < -0.1).all())
+    True
+    """
+    frame = decoder_tables.speculation()
+    rows = frame[frame["source"] == "vllm-eagle31"].sort_values("batch")
+    one = replica("kimi-k2", "gb200", as_of=NEWEST, gpus=4, weights="nvfp4")
+    batch = rows["batch"].to_numpy()
+    return _plain(one, batch, batch * rows["baseline_tok_per_s"].to_numpy())
+
+
+def _plain(one: Replica, batch: Any, measured: Any) -> pd.DataFrame:
+    time = cycle(one, PLAIN, batch=batch, context_tokens=ASSUMED_CONTEXT_TOKENS, efficiency=efficiency(one, "vllm"))
+    predicted = batch / time.cycle_s
     return pd.DataFrame(
-        {
-            "batch": rows["batch"].to_numpy(),
-            "measured": measured,
-            "predicted": predicted,
-            "error": predicted / measured - 1,
-        }
+        {"batch": batch, "measured": measured, "predicted": predicted, "error": predicted / measured - 1}
     )
 
 
@@ -316,8 +355,9 @@ def at_one_stream() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns ``baseline`` (``serving engine`` or ``research loop``), ``method``, ``settings`` (how many), ``low``,
-        ``median``, ``high``, ``from_2_to_4`` (the share of settings in that range), ``source``. [1]
+        Columns ``baseline`` (``serving engine`` or ``research loop``), ``method``, ``settings`` (how many),
+        ``low``, ``median``, ``high``, ``from_2_to_4`` and ``about_2_to_4`` (shares of settings from 2 to 4 and from
+        1.5 to 4.5), ``source``. [1]
 
     Examples
     --------
@@ -329,7 +369,7 @@ def at_one_stream() -> pd.DataFrame:
     rows = frame[(frame["batch"] == 1) & frame["gain"].notna()]
     rows = rows.assign(baseline=np.where(rows["serving"], "serving engine", "research loop"))
     found = (
-        rows.assign(inside=rows["gain"].between(2, 4))
+        rows.assign(inside=rows["gain"].between(2, 4), near=rows["gain"].between(1.5, 4.5))
         .groupby(["baseline", "method", "source"])
         .agg(
             settings=("gain", "size"),
@@ -337,6 +377,7 @@ def at_one_stream() -> pd.DataFrame:
             median=("gain", "median"),
             high=("gain", "max"),
             from_2_to_4=("inside", "mean"),
+            about_2_to_4=("near", "mean"),
         )
         .reset_index()
     )
@@ -367,3 +408,35 @@ def tokens_by_task() -> pd.DataFrame:
     accepted = implied_acceptance(rows["tokens_per_pass"].to_numpy(), draft_length=rows["draft_length"].to_numpy())
     kept = ["task", "method", "draft_length", "tokens_per_pass", "acceptance", "source"]
     return rows.assign(acceptance=accepted)[kept].sort_values(["task", "method", "draft_length"], ignore_index=True)
+
+
+def sweep_drafts(*, acceptance: ArrayLike, draft_length: ArrayLike, draft_cost: float) -> pd.DataFrame:
+    """Gain of a chain of drafts by its length where checking is free, one line for each acceptance.
+
+    Parameters
+    ----------
+    acceptance, draft_length : sequence of float
+        Every pair is a row. [1]
+    draft_cost : float
+        Time of a draft in plain passes. [1]
+
+    Returns
+    -------
+    DataFrame
+        Columns ``acceptance``, ``draft_length``, ``tokens_per_pass``, ``gain``. [1, token]
+
+    Examples
+    --------
+    >>> sweep_drafts(acceptance=[0.8], draft_length=[4], draft_cost=0)["gain"].round(2).tolist()
+    [3.36]
+    """
+    a, g = (grid.ravel() for grid in np.meshgrid(np.asarray(acceptance, float), np.asarray(draft_length, float)))
+    drafts = Decoder.speculative(acceptance=a, draft_length=g, draft_cost=draft_cost)
+    return pd.DataFrame(
+        {
+            "acceptance": a,
+            "draft_length": g,
+            "tokens_per_pass": drafts.tokens_per_pass,
+            "gain": drafts.tokens_per_pass / (1 + drafts.draft_share),
+        }
+    )

@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from analysis.evidence.calibration import Stack, cohort, fit, prior, set_of
 from analysis.evidence.cases import REGIMES, Case, shipped_cases
+from analysis.inputs import or_one_line, write_files
 from analysis.reference.efficiency import constants, group, measured_all_reduce_s
 from analysis.reference.specs import Efficiency
 from analysis.reference.tables import DATA, read_csv_strict
@@ -171,7 +172,7 @@ def by_regime(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _weighted_median(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    order = np.argsort(values)
+    order = np.argsort(values, kind="stable")
     heavy = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(heavy, heavy[-1] / 2)])
 
@@ -230,7 +231,7 @@ def by_cohort(frame: pd.DataFrame) -> pd.DataFrame:
     ).reset_index()
     keys = zip(table["source"], table["accelerator"], table["regime"], strict=True)
     table["reason"] = [KNOWN_GAPS.get(key, "") for key in keys]
-    return table.sort_values("median_abs_error", ascending=False, ignore_index=True)
+    return table.sort_values("median_abs_error", ascending=False, kind="stable", ignore_index=True)
 
 
 # --- Leaving out -------------------------------------------------------------------------------
@@ -320,7 +321,7 @@ def main() -> None:
                 bar.update(done - bar.n)
 
             tables.append(left_out_table(by, leave_one_out(by, progress=progress)))
-    pd.concat(tables, ignore_index=True).to_csv(LEFT_OUT, index=False, lineterminator="\n")
+    write_files([(LEFT_OUT, str(pd.concat(tables, ignore_index=True).to_csv(index=False, lineterminator="\n")))])
     print(f"{LEFT_OUT.relative_to(DATA.parent)}: {sum(len(table) for table in tables)} rows")
 
 
@@ -357,4 +358,4 @@ def repeated(cases: Iterable[Case]) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    main()
+    or_one_line(main)

@@ -24,6 +24,7 @@ from analysis.model.transformer import (
     kv_replication,
     pass_work,
     weight_bytes,
+    weight_bytes_of_parts,
 )
 from analysis.reference.specs import Architecture, Efficiency, MemoryRule, Precision, Replica
 
@@ -196,9 +197,11 @@ def demand(replica: Replica, *parts: Part) -> Demand:
     # parts share one read of the weights, of the experts that any of them uses
     weights = works[0].weight_bytes
     if len(parts) > 1:
-        weights = pass_work(
-            architecture, precision, batch=rows, context_tokens=0, expert_skew=replica.expert_skew
-        ).weight_bytes
+        if replica.expert_skew:
+            texts = [(part.batch, part.positions) for part in parts]
+            weights = weight_bytes_of_parts(architecture, precision, texts, skew=replica.expert_skew)
+        else:
+            weights = pass_work(architecture, precision, batch=rows, context_tokens=0).weight_bytes
     if not replica.split_attention:
         weights = weights + (gpus - 1) * _attention_byte(architecture, precision)
     expert_flop: Any = 0.0
@@ -206,7 +209,13 @@ def demand(replica: Replica, *parts: Part) -> Demand:
     for row_flop, of, top_k in sizes.experts:
         expert_flop = expert_flop + row_flop * rows * top_k / of
         if replica.expert_skew:
-            in_use = expert_union(rows, experts=of, top_k=top_k, skew=replica.expert_skew)
+            unused: Any = 1.0
+            for part in parts:
+                used = expert_union(
+                    part.positions, experts=of, top_k=top_k, skew=replica.expert_skew, sequences=part.batch
+                )
+                unused = unused * (1 - used)
+            in_use = 1 - unused
         else:  # without doors, for sweeps
             in_use = -np.expm1(rows * np.log1p(-top_k / of)) if top_k < of else 1.0
         expert_row_flop = expert_row_flop + row_flop * in_use

@@ -6,13 +6,14 @@ replica the quickest answer and the largest rate are the same configuration, so 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
 
 from analysis.inputs import InputError, not_negative, positive, scalar_or_array, whole
 from analysis.model.decoders import largest_batch, served
@@ -31,6 +32,9 @@ DRAFT_LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8)
 LOOK_UP_LENGTHS = (1, 2, 3, 5, 8, 12, 16)
 #: The block of the open block-diffusion models; longer ones were worse in their authors' tests.
 BLOCK_TOKENS = 32
+#: Requests that an engine runs together, if not told otherwise, and steps to that number.
+SLOTS = 256.0
+RATE_STEPS = 17
 #: Steps of the search for a crossover, from batch 1 to the largest.
 STEPS = 400
 #: A lead below this, in the logarithm of the rates, is rounding.
@@ -198,6 +202,75 @@ def best(
     return Best(scalar_or_array(quickest), scalar_or_array(rate), index if index.ndim else int(index))
 
 
+def rate_within(
+    replica: Replica,
+    rival: Rival,
+    *,
+    budget_s: ArrayLike,
+    input_tokens: ArrayLike,
+    output_tokens: ArrayLike,
+    cached_tokens: ArrayLike = 0.0,
+    slots: float = SLOTS,
+    rule: MemoryRule = OF_THE_CARD,
+    efficiency: Efficiency = IDEAL,
+) -> Any:
+    """Largest rate at which a replica's mean latency stays within a budget.
+
+    Parameters
+    ----------
+    replica, rival, input_tokens, output_tokens, cached_tokens, efficiency
+        As in `best`.
+    budget_s : float or array
+        Time for a whole request on the GPUs. [s]
+    slots : float
+        Requests that the engine runs together at most. [1]
+    rule : MemoryRule
+
+    Returns
+    -------
+    float or array, broadcast shape
+        Requests per second; 0 where a request alone takes longer or does not fit. [request/s]
+
+    Raises
+    ------
+    InputError
+        If a number is outside its domain.
+
+    Notes
+    -----
+    A mean, in batches of a grid: percentiles under random arrivals come from the simulation of the chapter on
+    answers that cannot wait.
+
+    Examples
+    --------
+    >>> from analysis.reference.model_config import shipped
+    >>> from analysis.reference.specs import Precision
+    >>> from analysis.reference.tables import SNAPSHOT, accelerator
+    >>> h100 = accelerator("h100-sxm", as_of=SNAPSHOT)
+    >>> one = Replica(shipped("llama-3.1-8b").architecture, Precision.of("bf16"), h100)
+    >>> load = {"input_tokens": 1500, "output_tokens": 300}
+    >>> [round(rate_within(one, one_by_one(), budget_s=budget, **load), 1) for budget in (1.0, 2.0, 100.0)]
+    [0.0, 8.3, 22.2]
+    """
+    budget = positive("budget_s", budget_s)
+    shape = np.broadcast_shapes(*(np.shape(x) for x in (budget, input_tokens, output_tokens, cached_tokens)))
+    room = _room(replica, rival, input_tokens, output_tokens, rule)
+    found = np.zeros(shape)
+    for n in np.geomspace(1.0, slots, RATE_STEPS):
+        each = best(
+            replica,
+            rival,
+            batch=n,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            cached_tokens=cached_tokens,
+            efficiency=efficiency,
+        )
+        within = (np.asarray(each.request_s) <= budget) & (n <= np.asarray(room))
+        found = np.where(within, np.maximum(found, each.req_per_s), found)
+    return scalar_or_array(found)
+
+
 def configuration(decoder: Decoder) -> str:
     """Say in words how a decoder of plain numbers is set.
 
@@ -297,13 +370,10 @@ def _room(replica: Replica, rival: Rival, input_tokens: Any, output_tokens: Any,
     """Count the requests that fit in the roomiest configuration of a rival."""
     return np.max(
         [
-            np.max(
-                np.asarray(
-                    largest_batch(replica, decoder, input_tokens=input_tokens, output_tokens=output_tokens, rule=rule)
-                )
-            )
+            largest_batch(replica, decoder, input_tokens=input_tokens, output_tokens=output_tokens, rule=rule)
             for decoder in rival.decoders
-        ]
+        ],
+        axis=0,
     )
 
 
@@ -456,6 +526,184 @@ def crossover(
     # between two steps of a fine grid the lead is a line in the logarithm of the batch
     share = leads[last] / (leads[last] - leads[last + 1])
     return Crossover("crosses", float(steps[last] * (steps[last + 1] / steps[last]) ** share))
+
+
+def crossovers(
+    replicas: Mapping[str, Replica],
+    challengers: Sequence[Rival],
+    incumbents: Sequence[Rival],
+    *,
+    input_tokens: Sequence[float],
+    output_tokens: float,
+    rule: MemoryRule = OF_THE_CARD,
+    efficiencies: Mapping[str, Efficiency],
+) -> pd.DataFrame:
+    """List where every challenger stops being ahead of every incumbent.
+
+    Parameters
+    ----------
+    replicas : mapping of str to Replica
+    challengers, incumbents : sequence of Rival
+    input_tokens : sequence of float
+        Prompts. [token]
+    output_tokens : float
+        Answer. [token]
+    rule : MemoryRule
+    efficiencies : mapping of str to Efficiency
+        Of the same names.
+
+    Returns
+    -------
+    DataFrame
+        ``name``, ``challenger``, ``incumbent``, ``input_tokens``, ``ending``, ``batch`` (NaN unless it crosses) [1].
+
+    Raises
+    ------
+    InputError
+        If a number is outside its domain.
+    """
+    rows = []
+    for name, one in replicas.items():
+        for prompt in input_tokens:
+            for challenger in challengers:
+                for incumbent in incumbents:
+                    found = crossover(
+                        one,
+                        challenger,
+                        incumbent,
+                        input_tokens=prompt,
+                        output_tokens=output_tokens,
+                        rule=rule,
+                        efficiency=efficiencies[name],
+                    )
+                    rows.append((name, challenger.name, incumbent.name, prompt, *found))
+    columns = ["name", "challenger", "incumbent", "input_tokens", "ending", "batch"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+# --- What would overturn a lead ----------------------------------------------------------------
+
+
+def tokens_per_pass_to_win(
+    replica: Replica,
+    incumbents: Iterable[Rival],
+    *,
+    batch: float,
+    input_tokens: float,
+    output_tokens: float,
+    block_tokens: int = BLOCK_TOKENS,
+    efficiency: Efficiency = IDEAL,
+) -> float:
+    """Find the tokens that a pass over a block must keep for diffusion to be as fast as the best of its rivals.
+
+    Parameters
+    ----------
+    replica : Replica
+    incumbents : iterable of Rival
+    batch, input_tokens, output_tokens : float
+        As in `best`. [1, token, token]
+    block_tokens : int
+        The block. [token]
+    efficiency : Efficiency
+
+    Returns
+    -------
+    float
+        Tokens of a pass: 1 where it wins with any, infinite where not even one pass a block is enough. [1]
+
+    Raises
+    ------
+    InputError
+        If a number is outside its domain.
+
+    Examples
+    --------
+    >>> from analysis.reference.model_config import replica
+    >>> from analysis.reference.tables import SNAPSHOT
+    >>> one = replica("llama-3.1-8b", "h100-sxm", as_of=SNAPSHOT)
+    >>> load = {"input_tokens": 500, "output_tokens": 320}
+    >>> [round(tokens_per_pass_to_win(one, [one_by_one()], batch=n, **load), 1) for n in (1, 100)]
+    [1.0, 8.5]
+    """
+    load: dict[str, Any] = {
+        "batch": batch,
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "efficiency": efficiency,
+    }
+    quickest = min(best(replica, rival, **load).request_s for rival in incumbents)
+
+    def behind(tokens: float) -> float:
+        blocks = diffusion(tokens_per_pass=tokens, block_tokens=(block_tokens,))
+        return float(np.log(best(replica, blocks, **load).request_s / quickest))
+
+    if behind(1.0) <= 0:
+        return 1.0
+    if behind(float(block_tokens)) > 0:
+        return np.inf
+    return float(brentq(behind, 1.0, float(block_tokens), xtol=1e-6))
+
+
+def acceptance_to_win(
+    replica: Replica,
+    incumbents: Iterable[Rival],
+    *,
+    draft_cost: float,
+    batch: float,
+    input_tokens: float,
+    output_tokens: float,
+    lengths: Iterable[int] = DRAFT_LENGTHS,
+    efficiency: Efficiency = IDEAL,
+) -> float:
+    """Find the acceptance that drafts need for speculation to be as fast as the best of its rivals.
+
+    Parameters
+    ----------
+    replica, incumbents, batch, input_tokens, output_tokens, efficiency
+        As in `tokens_per_pass_to_win`.
+    draft_cost : float
+        As in `Decoder.speculative`. [1]
+    lengths : iterable of int
+        Draft lengths to choose from. [1]
+
+    Returns
+    -------
+    float
+        Acceptance: 0 where it wins without any, infinite where certain acceptance is not enough. [1]
+
+    Raises
+    ------
+    InputError
+        If a number is outside its domain.
+
+    Examples
+    --------
+    >>> from analysis.reference.model_config import replica
+    >>> from analysis.reference.tables import SNAPSHOT
+    >>> one = replica("llama-3.1-8b", "h100-sxm", as_of=SNAPSHOT)
+    >>> load = {"batch": 1, "input_tokens": 500, "output_tokens": 320}
+    >>> blocks = diffusion(tokens_per_pass=3.0)
+    >>> round(acceptance_to_win(one, [blocks], draft_cost=0.1, **load), 2)
+    0.86
+    """
+    load: dict[str, Any] = {
+        "batch": batch,
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "efficiency": efficiency,
+    }
+    quickest = min(best(replica, rival, **load).request_s for rival in incumbents)
+    choice = tuple(lengths)
+
+    def behind(acceptance: float) -> float:
+        drafts = speculation(acceptance=acceptance, draft_cost=draft_cost, lengths=choice)
+        return float(np.log(best(replica, drafts, **load).request_s / quickest))
+
+    if behind(0.0) <= 0:
+        return 0.0
+    if behind(1.0) > 0:
+        return np.inf
+    return float(brentq(behind, 0.0, 1.0, xtol=1e-6))
 
 
 # --- The closed form ---------------------------------------------------------------------------

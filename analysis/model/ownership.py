@@ -305,7 +305,7 @@ def discounts_carried_over(
         listed_usd, then_listed_usd=pairs["then_listed_usd"], then_committed_usd=pairs["then_committed_usd"]
     )
     columns = ["provider", "instance", "term", "then_committed_usd", "then_listed_usd", "implied_usd"]
-    return pairs.assign(implied_usd=implied)[columns].sort_values("implied_usd", ignore_index=True)
+    return pairs.assign(implied_usd=implied)[columns].sort_values("implied_usd", kind="stable", ignore_index=True)
 
 
 def sunk_usd_per_node_hour(terms: Ownership, *, sublet_usd_per_node_hour: ArrayLike = 0.0) -> Any:

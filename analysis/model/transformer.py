@@ -7,7 +7,7 @@ diffusion pass or the check of a draft. Counts are facts of the architecture: no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -153,25 +153,29 @@ def weight_bytes(architecture: Architecture, precision: Precision) -> float:
     return float(sum(n * precision.byte_of(component) for component, n in architecture.components.items()))
 
 
-def expert_union(positions: ArrayLike, *, experts: ArrayLike, top_k: ArrayLike, skew: ArrayLike = 0.0) -> Any:
+def expert_union(
+    positions: ArrayLike, *, experts: ArrayLike, top_k: ArrayLike, skew: ArrayLike = 0.0, sequences: ArrayLike = 1.0
+) -> Any:
     r"""Share of the experts that a pass reads.
 
-    .. math:: q\,\bigl(1 - (1 - p_f)^m\bigr) + (1 - q)\,\bigl(1 - (1 - p_o)^m\bigr),\quad
+    .. math:: 1 - (1 - u)^n,\quad u = q\,\bigl(1 - (1 - p_f)^m\bigr) + (1 - q)\,\bigl(1 - (1 - p_o)^m\bigr),\quad
         q = \tfrac{k}{n_e},\; p_f = q + z\,(1 - q),\; p_o = (1 - z)\,q
 
     Parameters
     ----------
     positions : float or array
-        Positions that the pass routes, over all sequences. [1]
+        Positions that the pass routes: of each sequence, or of all where routing is even. [1]
     experts, top_k : float or array, broadcastable
         Routed experts of a layer, and how many one position uses. [1]
     skew : float or array, broadcastable
-        Share of the positions that use the k favourite experts, 0 to 1; the others draw evenly. [1]
+        Share of the positions that use the k favourite experts of their text, 0 to 1; the others draw evenly. [1]
+    sequences : float or array, broadcastable
+        Texts of so many positions, each with favourites of its own. [1]
 
     Returns
     -------
     float or array, broadcast shape
-        Expected share for independent positions: without skew 1 - (1 - k/n_e)^m, with full skew k/n_e. [1]
+        Expected share: without skew 1 - (1 - k/n_e)^(m n), with full skew 1 - (1 - k/n_e)^n. [1]
 
     Raises
     ------
@@ -180,8 +184,9 @@ def expert_union(positions: ArrayLike, *, experts: ArrayLike, top_k: ArrayLike, 
 
     Notes
     -----
-    Derived in `analysis.symbolic.transformer.expert_union` and ``expert_union_skewed``. Limits: one position
-    reads k of n_e; many read all. The skew of two positions that share a part of their experts: `skew_of`.
+    Derived in `analysis.symbolic.transformer`: ``expert_union``, ``expert_union_skewed`` and
+    ``expert_union_of_texts``. Limits: one position reads k of n_e; many read all; where each text has one position,
+    skew changes nothing. The skew of two positions that share a part of their experts: `skew_of`.
 
     Examples
     --------
@@ -192,9 +197,10 @@ def expert_union(positions: ArrayLike, *, experts: ArrayLike, top_k: ArrayLike, 
     """
     m = not_negative("positions", positions)
     of, used, favour = whole("experts", experts), whole("top_k", top_k), share("skew", skew)
+    n = not_negative("sequences", sequences)
     if np.any(used > of):
         raise InputError("top_k", float(np.max(used)), f"at most the number of experts, {np.min(of):g}")
-    return scalar_or_array(_union(m, of, used, favour))
+    return scalar_or_array(_union(m, of, used, favour, n))
 
 
 def skew_of(neighbour_share: ArrayLike, *, experts: ArrayLike, top_k: ArrayLike) -> Any:
@@ -238,23 +244,30 @@ def skew_of(neighbour_share: ArrayLike, *, experts: ArrayLike, top_k: ArrayLike)
     return scalar_or_array(np.sqrt((common - evenly) / (1 - evenly)))
 
 
-def _union(m: NDArray[np.float64], experts: Any, top_k: Any, skew: Any = 0.0) -> NDArray[np.float64]:
+def _union(
+    m: NDArray[np.float64], experts: Any, top_k: Any, skew: Any = 0.0, sequences: Any = 1.0
+) -> NDArray[np.float64]:
     evenly = np.asarray(top_k) / experts
     if not np.any(skew):
-        return _used(m, evenly)
+        return _used(m * sequences, evenly)
     favourite, other = evenly + skew * (1 - evenly), (1 - skew) * evenly
-    return evenly * _used(m, favourite) + (1 - evenly) * _used(m, other)
+    return _used(sequences, evenly * _used(m, favourite) + (1 - evenly) * _used(m, other))
 
 
-def _used(m: NDArray[np.float64], chance: Any) -> NDArray[np.float64]:
+def _used(m: Any, chance: Any) -> NDArray[np.float64]:
     """Chance that one of m positions uses what each uses with this chance."""
     # log1p and expm1 keep the digits where the chance is tiny; chance 1 is always used, and nothing uses nothing
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(m == 0, 0.0, -np.expm1(m * np.log1p(-np.asarray(chance))))
+        return np.where(np.asarray(m) == 0, 0.0, -np.expm1(m * np.log1p(-np.asarray(chance))))
 
 
 def weight_bytes_streamed(
-    architecture: Architecture, precision: Precision, *, positions: ArrayLike, skew: ArrayLike = 0.0
+    architecture: Architecture,
+    precision: Precision,
+    *,
+    positions: ArrayLike,
+    skew: ArrayLike = 0.0,
+    sequences: ArrayLike = 1.0,
 ) -> Any:
     """Weight bytes that one pass reads.
 
@@ -263,9 +276,9 @@ def weight_bytes_streamed(
     architecture : Architecture
     precision : Precision
     positions : float or array
-        Positions of the pass over all sequences: batch times positions of each. [1]
-    skew : float or array, broadcastable
-        Of the routing, as in `expert_union`. [1]
+        Positions of the pass: of each sequence, or of all where routing is even. [1]
+    skew, sequences : float or array, broadcastable
+        As in `expert_union`. [1]
 
     Returns
     -------
@@ -291,18 +304,74 @@ def weight_bytes_streamed(
     >>> round(float(one), 2), round(float(many), 2)
     (5.0, 64.09)
     """
-    m, favour = np.broadcast_arrays(not_negative("positions", positions), share("skew", skew))
-    return scalar_or_array(_streamed(architecture, precision, m, favour))
+    m, favour, n = np.broadcast_arrays(
+        not_negative("positions", positions), share("skew", skew), not_negative("sequences", sequences)
+    )
+    if not np.any(favour):
+        return scalar_or_array(_streamed(architecture, precision, m * n))
+    return scalar_or_array(_streamed_by_texts(architecture, precision, [(n, m)], favour))
 
 
-def _streamed(
-    architecture: Architecture, precision: Precision, m: NDArray[np.float64], skew: Any = 0.0
-) -> NDArray[np.float64]:
+def _streamed(architecture: Architecture, precision: Precision, m: NDArray[np.float64]) -> NDArray[np.float64]:
     always, routed = _streams(architecture, precision)
     total = np.full_like(m, always)
     for size, experts, top_k in routed:
-        total += size * _union(m, experts, top_k, skew)
+        total += size * _union(m, experts, top_k)
     return total
+
+
+def weight_bytes_of_parts(
+    architecture: Architecture, precision: Precision, parts: Iterable[tuple[Any, Any]], *, skew: float
+) -> Any:
+    """Weight bytes of a pass over sequences of several kinds, where positions of one text share experts.
+
+    Parameters
+    ----------
+    architecture : Architecture
+    precision : Precision
+    parts : iterable of (float or array, float or array)
+        Sequences of a kind, and positions of each of them. [1, 1]
+    skew : float
+        Of the routing, as in `expert_union`. [1]
+
+    Returns
+    -------
+    float or array
+        Bytes; an expert that any of them uses is read once. [byte]
+
+    Raises
+    ------
+    InputError
+        If a number is outside its domain.
+
+    Examples
+    --------
+    >>> from analysis.reference.model_config import shipped
+    >>> model = shipped("gpt-oss-20b")
+    >>> of = model.architecture, model.precision
+    >>> both = weight_bytes_of_parts(*of, [(4, 1), (1, 8)], skew=0.5)
+    >>> bool(weight_bytes_streamed(*of, positions=1, sequences=4) < both < weight_bytes_streamed(*of, positions=12))
+    True
+    """
+    texts = [(not_negative("batch", n), not_negative("positions", w)) for n, w in parts]
+    return scalar_or_array(_streamed_by_texts(architecture, precision, texts, share("skew", skew)))
+
+
+def _streamed_by_texts(
+    architecture: Architecture,
+    precision: Precision,
+    texts: Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]],
+    skew: Any,
+) -> NDArray[np.float64]:
+    always, routed = _streams(architecture, precision)
+    texts = list(texts)
+    total = np.full(np.broadcast_shapes(*(np.shape(x) for pair in texts for x in pair), np.shape(skew)), always)
+    for size, experts, top_k in routed:
+        unused: Any = 1.0
+        for n, w in texts:
+            unused = unused * (1 - _union(w, experts, top_k, skew, n))
+        total = total + size * (1 - unused)
+    return np.asarray(total)
 
 
 @lru_cache(maxsize=256)
@@ -737,7 +806,9 @@ def pass_work(
     with_logits = m if logits == "all" else n * np.minimum(w, 1.0)
     head, layers = architecture.head_params, _layer_matmul(architecture)
     results = {
-        "weight_bytes": _streamed(architecture, precision, m, skew),
+        "weight_bytes": _streamed_by_texts(architecture, precision, [(n, w)], skew)
+        if skew
+        else _streamed(architecture, precision, m),
         "kv_read_bytes": n * _kv_bytes(architecture, precision, s, "read"),
         "kv_written_bytes": m * kv_bytes_per_token(architecture, precision),
         "matmul_flop": FLOP_PER_WEIGHT * (layers * m + head * with_logits),

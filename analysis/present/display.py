@@ -26,6 +26,8 @@ from analysis.symbols import to_latex
 
 #: Draws in JupyterLab 4, which shows the key of Vega-Lite 6 as text; the site's renderer takes the same key.
 VEGA_LITE = "application/vnd.vegalite.v5+json"
+#: Rows that the site offers as files.
+DOWNLOAD = "application/vnd.book.download+json"
 #: Metadata key by which the site's renderer finds the label of an equation.
 LABEL = "equation_label"
 GLUE_PREFIX = "application/papermill.record/"
@@ -239,6 +241,9 @@ def table(
     caption: str | None = None,
     links: Mapping[str, str] | None = None,
     math: Sequence[str] = (),
+    anchors: str | None = None,
+    filters: Mapping[str, str] | None = None,
+    hidden: Sequence[str] = (),
 ) -> Shown:
     r"""Show a frame as a table: no index, nothing in it can be markup, numbers to the precision that is meant.
 
@@ -259,6 +264,13 @@ def table(
         (blank or ``none``) a cell is plain text.
     math : sequence of str
         Columns that hold LaTeX.
+    anchors : str, optional
+        A column whose cells become the anchors of their rows, lower-case words; not shown itself.
+    filters : mapping of str to column, optional
+        By which columns a reader can choose rows, each under its label; on the site a script makes the controls,
+        and without it every row shows.
+    hidden : sequence of str
+        Columns that are there for ``filters`` only.
 
     Returns
     -------
@@ -277,15 +289,17 @@ def table(
     Node      Cost (USD)
     <b>a</b>    1,234.50
     """
-    headers, links = dict(headers or {}), dict(links or {})
+    headers, links, filters = dict(headers or {}), dict(links or {}), dict(filters or {})
     columns = [str(column) for column in frame.columns]
     places = {column: decimals if isinstance(decimals, int) else decimals.get(column, 2) for column in columns}
     asked = {*headers, *links, *links.values(), *math, *(decimals if isinstance(decimals, Mapping) else ())}
+    asked |= {*filters.values(), *hidden, *([anchors] if anchors else [])}
     for column in sorted(asked - set(columns)):
         raise InputError("column", column, "one of " + ", ".join(columns))
     if not columns or any(not column.strip() for column in columns):
         raise InputError("columns", ", ".join(columns) or None, "a name for each column")
-    shown = [column for column in columns if column not in links.values()]
+    aside = {*links.values(), *hidden, anchors}
+    shown = [column for column in columns if column not in aside]
     heads = [headers.get(column, readable(column)) for column in shown]
     texts = [[cell_text(value, places[column]) for value in frame[column]] for column in shown]
     right = [_is_number_column(frame[column]) for column in shown]
@@ -299,7 +313,16 @@ def table(
         if column in math:
             cells[index] = [rf'<span class="math notranslate nohighlight">\({text}\)</span>' for text in cells[index]]
     plain = _plain([[head, *column] for head, column in zip(heads, texts, strict=True)], right)
-    return Shown({"text/html": markup(heads, cells, right, caption=caption, typeset=bool(math)), "text/plain": plain})
+    chosen_by = {label: [cell_text(value, 2) for value in frame[column]] for label, column in filters.items()}
+    ids = None if anchors is None else [_anchor(value) for value in frame[anchors]]
+    page = markup(heads, cells, right, caption=caption, typeset=bool(math), ids=ids, chosen_by=chosen_by)
+    return Shown({"text/html": page, "text/plain": plain})
+
+
+def _anchor(value: Any) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", str(value)):
+        raise InputError("anchor", value, "lower-case words with hyphens between")
+    return str(value)
 
 
 def markup(
@@ -309,6 +332,8 @@ def markup(
     *,
     caption: str | None = None,
     typeset: bool = False,
+    ids: Sequence[str] | None = None,
+    chosen_by: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """Write a table as HTML that scrolls by itself on a phone and by keyboard.
 
@@ -324,19 +349,34 @@ def markup(
         Plain text.
     typeset : bool
         Whether LaTeX in the cells is for MathJax. Elsewhere two dollar signs in a row of prices are no formula.
+    ids : sequence of str, optional
+        An anchor for each row.
+    chosen_by : mapping of str to sequence of str, optional
+        Plain text: by what rows can be chosen, and the word of each row for it.
     """
     kinds = [_kind(column, is_number) for column, is_number in zip(cells, right, strict=True)]
     head = "".join(f'<th scope="col"{kind}>{html.escape(h)}</th>' for h, kind in zip(heads, kinds, strict=True))
+    chosen_by = chosen_by or {}
     body = "\n".join(
-        "<tr>" + "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, row, strict=True)) + "</tr>"
-        for row in zip(*cells, strict=True)
+        f"<tr{_of_row(number, ids, chosen_by)}>"
+        + "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, row, strict=True))
+        + "</tr>"
+        for number, row in enumerate(zip(*cells, strict=True))
     )
+    choices = f' data-choices="{html.escape(json.dumps(list(chosen_by), ensure_ascii=False))}"' if chosen_by else ""
     label = html.escape(caption or "Table: " + ", ".join(heads))
     title = f"<caption>{html.escape(caption)}</caption>\n" if caption else ""
     return (
         f'<div class="table-scroll{"" if typeset else " tex2jax_ignore"}" role="group" tabindex="0" '
-        f'aria-label="{label}">\n<table class="data-table">\n{title}<thead><tr>{head}</tr></thead>\n'
+        f'aria-label="{label}">\n<table class="data-table"{choices}>\n{title}<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody>\n</table>\n</div>"
+    )
+
+
+def _of_row(number: int, ids: Sequence[str] | None, chosen_by: Mapping[str, Sequence[str]]) -> str:
+    anchor = f' id="{ids[number]}"' if ids else ""
+    return anchor + "".join(
+        f' data-choice-{place}="{html.escape(words[number])}"' for place, words in enumerate(chosen_by.values())
     )
 
 
@@ -431,6 +471,39 @@ def equation(expr: Basic, *, lhs: Expr | str | None = None, label: str | None = 
         latex = f"{lhs if isinstance(lhs, str) else to_latex(lhs)} = {latex}"
         plain = f"{lhs} = {plain}"
     return Shown({"text/latex": f"$${latex}$$", "text/plain": plain}, {LABEL: label} if label else {})
+
+
+def download(rows: Sequence[Mapping[str, Any]], *, name: str, words: str) -> Shown:
+    """Offer rows as files: on the site a JSON file and a CSV file, with numbers of six significant digits.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Plain values, all rows with the same keys; in the CSV file a mapping or a list in a cell is JSON.
+    name : str
+        What the files are called, without ending.
+    words : str
+        What they hold, for the link.
+
+    Returns
+    -------
+    Shown
+        ``application/vnd.book.download+json`` and ``text/plain``.
+
+    Raises
+    ------
+    InputError
+        If the name is not of lower-case words, there is no row, or two rows have different keys.
+
+    Examples
+    --------
+    >>> download([{"a": 1 / 3}], name="thirds", words="a third").data["text/plain"]
+    '[files] thirds.json, thirds.csv: a third'
+    """
+    if not rows or any(list(row) != list(rows[0]) for row in rows):
+        raise InputError(f"rows of {name}", f"{len(rows)} rows", "at least one, all with the same keys")
+    kept = {"name": _anchor(name), "words": words, "rows": rounded([dict(row) for row in rows])}
+    return Shown({DOWNLOAD: kept, "text/plain": f"[files] {name}.json, {name}.csv: {words}"})
 
 
 def outcome(breakeven_utilization: float) -> str:

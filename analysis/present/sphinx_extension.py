@@ -12,8 +12,10 @@ Vega-Lite 6, whose specification is a superset of what the book uses.
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import html
+import io
 import json
 import math
 import re
@@ -37,7 +39,10 @@ VEGA_LITE_VERSION = "6.4"
 class VegaRenderer:
     """Render charts and labelled equations of a notebook as page content."""
 
-    mime_priority_overrides: ClassVar[list[tuple[str, str, int]]] = [("*", display.VEGA_LITE, 5)]
+    mime_priority_overrides: ClassVar[list[tuple[str, str, int]]] = [
+        ("*", display.VEGA_LITE, 5),
+        ("*", display.DOWNLOAD, 6),
+    ]
 
     @staticmethod
     def handle_mime(renderer: Any, data: Any, inline: bool) -> list[nodes.Element] | None:
@@ -48,6 +53,8 @@ class VegaRenderer:
             return _calculator(renderer.renderer, data.content)
         if data.mime_type == display.VEGA_LITE:
             return _figure(renderer.renderer, data.content)
+        if data.mime_type == display.DOWNLOAD:
+            return [nodes.raw("", download_links(data.content), format="html")]
         if data.mime_type == "text/latex" and display.LABEL in data.output_metadata:
             latex = data.string.strip().strip("$")
             node = nodes.math_block(latex, latex, nowrap=False, number=None, label=data.output_metadata[display.LABEL])
@@ -149,6 +156,39 @@ def _as_drawn(value: Any) -> str:
     return display.cell_text(value, 0)
 
 
+def download_links(offered: Mapping[str, Any]) -> str:
+    """Write the links to the files that a page offers; the build puts them beside the page."""
+    name, words = offered["name"], html.escape(offered["words"])
+    links = " · ".join(f'<a href="{name}.{kind}" download>{name}.{kind}</a>' for kind in ("csv", "json"))
+    return f'<p class="downloads">{words[:1].upper()}{words[1:]}: {links}</p>'
+
+
+def download_files(offered: Mapping[str, Any]) -> dict[str, str]:
+    """Write the rows of `analysis.present.display.download` as files: name and text of each."""
+    rows = offered["rows"]
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(rows[0])
+    for row in rows:
+        writer.writerow(
+            json.dumps(cell, ensure_ascii=False) if isinstance(cell, list | Mapping | bool) else cell
+            for cell in row.values()
+        )
+    return {
+        f"{offered['name']}.json": json.dumps(rows, ensure_ascii=False, indent=1) + "\n",
+        f"{offered['name']}.csv": table.getvalue(),
+    }
+
+
+def offered_in(notebook: str) -> Iterator[Mapping[str, Any]]:
+    """Find what a notebook offers as files, in its stored outputs."""
+    if display.DOWNLOAD in notebook:
+        for cell in json.loads(notebook)["cells"]:
+            for output in cell.get("outputs", ()):
+                if display.DOWNLOAD in output.get("data", {}):
+                    yield output["data"][display.DOWNLOAD]
+
+
 # ------------------------------------------------------------------------------------------------ the build
 
 
@@ -182,7 +222,7 @@ def _bring_assets(app: Any) -> None:
         return
     static = Path(app.outdir) / "_static"
     static.mkdir(parents=True, exist_ok=True)
-    for name in ("book.css", "calculator.css", "formulas.js", "calculator.js"):
+    for name in ("book.css", "calculator.css", "formulas.js", "tables.js", "calculator.js"):
         shutil.copyfile(STATIC / name, static / name)
     (static / "charts.js").write_text(_chart_script(Path(app.doctreedir).parent / ".vega"), encoding="utf-8")
     for path in files("sphinx-mathjax-offline") or ():
@@ -217,6 +257,8 @@ def _choose_assets(app: Any, pagename: str, templatename: str, context: dict[str
     app.add_css_file("book.css")
     if "data-chart=" in body:
         app.add_js_file("charts.js", loading_method="defer")
+    if 'class="data-table"' in body:
+        app.add_js_file("tables.js", loading_method="defer")
     if "data-calculator=" in body:
         app.add_css_file("calculator.css")
         app.add_js_file("calculator.js", loading_method="defer")
@@ -247,6 +289,12 @@ def _finish(app: Any, exception: Exception | None) -> None:
     if exception is not None or app.builder.format != "html":
         return
     root = Path(app.outdir)
+    for page in sorted(app.env.found_docs):
+        source = Path(app.env.doc2path(page))
+        if source.suffix == ".ipynb":
+            for offered in offered_in(source.read_text(encoding="utf-8")):
+                for name, text in download_files(offered).items():
+                    (root / page).with_name(name).write_text(text, encoding="utf-8")
     _write_index(root / "index.html", app.config.html_title, Path(app.config.html_favicon or "").name)
     icons: set[str] = set()
     for path in sorted(root.rglob("*.html")):

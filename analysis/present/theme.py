@@ -62,6 +62,13 @@ PARTS = {
 
 #: Classes of a number in a map, the least first: cells carry the number too, and text on them is ink.
 STEPS = (Mark("#edf4fa", "#17222d"), Mark("#b9d7ec", "#254058"), Mark("#7db3da", "#35648a"))
+#: Cells of a map that says which decoder wins: pale twins of the decoders' hues; cells carry letters too.
+WINNERS = {
+    "plain": Mark("#d3e6f5", "#1b3a55"),
+    "speculation": Mark("#fadcc3", "#5a3315"),
+    "prompt look-up": Mark("#efdcea", "#4f3047"),
+    "diffusion": Mark("#c6e9df", "#12463a"),
+}
 #: What a bar is made of; its length is written on it, in ink.
 WORK = {
     "computing": Mark("#f3c19d", "#7d4a24"),
@@ -70,7 +77,19 @@ WORK = {
     "other": Mark("#e6e6e6", "#303030"),
 }
 
-MARKS = (INK, PAPER, GRID, SOFT, *DECODERS.values(), API, *BANDS.values(), *PARTS.values(), *STEPS, *WORK.values())
+MARKS = (
+    INK,
+    PAPER,
+    GRID,
+    SOFT,
+    *DECODERS.values(),
+    API,
+    *BANDS.values(),
+    *PARTS.values(),
+    *STEPS,
+    *WINNERS.values(),
+    *WORK.values(),
+)
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 #: Size of a chart in a notebook; on the site it is as wide as the column.
 WIDTH, HEIGHT = 600, 320

@@ -323,6 +323,7 @@ SHOWS = {
     "display.table(": "text/html",
     "display.equation(": "text/latex",
     "display.glue(": "application/papermill.record/text/plain",
+    "display.download(": "application/vnd.book.download+json",
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import math
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -105,13 +106,34 @@ def rerun(
         folder.replace(target)
         complete = True
     except OSError as error:
-        raise InputError("--out", Words(error.strerror or str(error)), "a folder that can be written") from None
+        raise InputError("--out", Words(_reason(error)), "a folder that can be written") from None
     finally:
         if work is not None:
             shutil.rmtree(work, ignore_errors=True)
         if not complete and above is not None:
-            shutil.rmtree(above, ignore_errors=True)
+            _remove_empty(target.parent, above)
     return Rerun(target, own, flagged, changed)
+
+
+def _reason(error: OSError) -> str:
+    """Say why a file could not be written; a copy of a whole folder lists the reason of each file in it."""
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
+        first = str(error.args[0][0][-1])
+        return re.sub(r"^\[Errno \d+\] |: '.*", "", first)
+    return error.strerror or str(error)
+
+
+def _remove_empty(folder: Path, highest: Path) -> None:
+    """Take away folders that were made for a site that did not come to be, up to the highest.
+
+    Only empty ones: another run may have put its site beside ours meanwhile.
+    """
+    while folder.is_relative_to(highest):
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+        folder = folder.parent
 
 
 def _free(out: Path) -> Path:

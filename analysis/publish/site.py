@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from analysis.inputs import InputError, Words
 from analysis.publish.notebooks import ROOT
 
 #: Smaller than this no page is more than its frame.
@@ -20,6 +21,7 @@ MIN_PAGE_BYTES = 2_000
 #: The command line of jupyter-book has no module that -m could run.
 _JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_NO_ROOM = re.compile(r"\[Errno \d+\] (No space left on device|File too large|Read-only file system)")
 _STEP = re.compile(r"(reading sources|writing output)\.\.\. \[ *(\d+)%\]")
 
 
@@ -67,6 +69,8 @@ def build(
     ------
     BuildError
         If the build fails or warns, or a page of the table of contents is missing or empty.
+    OSError
+        If there is no room for the pages, or no leave to write them.
 
     Notes
     -----
@@ -97,6 +101,8 @@ def build(
             process.kill()
             raise
     if process.returncode != 0:
+        if full := _NO_ROOM.search("\n".join(log)):
+            raise OSError(None, full[1])
         told = [line for line in log if re.search(r"WARNING:|ERROR:|CRITICAL:|Error: |Exception occurred", line)]
         raise BuildError("the build failed:\n" + "\n".join(told or log[-20:]))
     site = (out or root) / "_build" / "html"
@@ -139,6 +145,11 @@ def main() -> None:
                 bar.close()
                 click.echo(f"error: {error}", err=True)
                 sys.exit(1)
+            except OSError as error:
+                bar.close()
+                refusal = InputError(str(out or ROOT), Words(error.strerror), "a folder that can be written")
+                click.echo(f"error: {refusal}", err=True)
+                sys.exit(2)
         click.echo(f"open {os.path.relpath(folder / 'index.html')}")
 
     site()

@@ -199,6 +199,21 @@ def nearest(wanted: str, names: Iterable[str], count: int = 3) -> str:
     return ", ".join(close)
 
 
+def csv_lines(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    r"""Write a header and rows of text as CSV with LF line ends.
+
+    Examples
+    --------
+    >>> csv_lines(["a", "b"], [["1", "x,y"]])
+    'a,b\n1,"x,y"\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
 #: What a spreadsheet takes for the beginning of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from functools import cached_property
 from types import MappingProxyType
@@ -398,6 +398,10 @@ class Architecture:
     max_context: int | None = None
     left_out: tuple[str, ...] = ()
 
+    def __getstate__(self) -> dict[str, Any]:
+        # what was worked out stays behind: a read-only view can't travel to another process
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     @cached_property
     def components(self) -> Mapping[str, int]:
         """Parameters by component, each stored tensor once."""
@@ -666,7 +670,7 @@ class Replica:
         True: tensor parallelism, every GPU has its share of the heads of all sequences. False: only the
         experts are split, and each GPU attends for sequences of its own.
     expert_skew : float
-        Share of the positions that use the favourite experts, 0 to 1, as in
+        Share of a text's positions that use its favourite experts, 0 to 1, as in
         `analysis.model.transformer.expert_union`; 0: routing is even. [1]
     """
 

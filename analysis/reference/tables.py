@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from functools import cache
@@ -118,6 +120,7 @@ SCHEMAS = {
                 "score": "%",
                 "max_batch": "count",
                 "crossover_batch": "count",
+                **dict.fromkeys(("params_total", "params_active", "experts", "experts_used"), "count"),
             },
             frozenset(
                 {
@@ -218,6 +221,26 @@ SCHEMAS = {
             frozenset({"input_tokens", "output_tokens"}),
         ),
         Schema("rules", ("jurisdiction", "rule"), {"external_api_forbidden": "1"}),
+        Schema(
+            "traces",
+            ("trace",),
+            {
+                "requests": "count",
+                "windows": "count",
+                "span": "s",
+                "stamp_step": "s",
+                "mean_rate": "1/s",
+                "mean_input": "token",
+                "mean_output": "token",
+                "cached_share": "1",
+                "gap_cv": "1",
+            },
+        ),
+        Schema(
+            "routing",
+            ("model", "experts", "top_k", "positions"),
+            {"neighbour_share": "1", "expert_pool": "count"},
+        ),
         Schema("fleet_utilization", ("fleet", "work"), {"utilization": "1"}),
     )
 }
@@ -402,6 +425,7 @@ def table(name: str, *, as_of: date, prices: OwnPrices | None = None) -> Table:
         As `prices_in_force`.
     """
     prices = prices_in_force(prices)
+    as_of = _OTHER_DAYS.get().get(name, as_of)
     rows, key = all_rows(name), (name, as_of, prices)
     if key not in _LAID or _LAID[key][0] is not rows:
         found = as_of_day(rows, SCHEMAS[name], as_of)
@@ -412,6 +436,40 @@ def table(name: str, *, as_of: date, prices: OwnPrices | None = None) -> Table:
     laid = _LAID[key][1]
     # a frame of its own, so that nobody writes into what another one reads
     return replace(laid, rows=laid.rows.copy())
+
+
+#: Tables that are read as of another day than is asked for, see `as_if`.
+_OTHER_DAYS: ContextVar[Mapping[str, date]] = ContextVar("other_days", default={})  # noqa: B039 - never changed
+
+
+@contextmanager
+def as_if(days: Mapping[str, date]) -> Iterator[None]:
+    """Read some tables as of another day, the others as they are asked for: to see what these alone move.
+
+    Parameters
+    ----------
+    days : mapping of str to date
+        The day for each such table.
+
+    Raises
+    ------
+    InputError
+        If there is no such table.
+
+    Examples
+    --------
+    >>> with as_if({"rules": date(2019, 1, 1)}):
+    ...     len(table("rules", as_of=SNAPSHOT).rows)
+    0
+    """
+    for name in days:
+        if name not in SCHEMAS:
+            raise InputError("table", name, f"one of {nearest(name, SCHEMAS)}")
+    before = _OTHER_DAYS.set(dict(days))
+    try:
+        yield
+    finally:
+        _OTHER_DAYS.reset(before)
 
 
 #: Tables as of a day with prices over them, and the rows that they were made from: a claim asks for the same again
@@ -698,7 +756,7 @@ def offers(accelerator: str, *, as_of: date, term: str = "on-demand", prices: Ow
     lowest = rows[(rows["quantity"] == "price") & (rows["term"] == term)].groupby(keys)["value"].min()
     found = nodes[[*keys, "value"]].merge(lowest.rename("usd_per_hour").reset_index(), on=keys)
     found = found.rename(columns={"value": "gpus"}).astype({"gpus": int})
-    return found.sort_values(["gpus", "usd_per_hour", *keys], ignore_index=True)
+    return found.sort_values(["gpus", "usd_per_hour", *keys], ignore_index=True, kind="stable")
 
 
 @cache
@@ -786,7 +844,7 @@ def price_bands(rows: pd.DataFrame) -> pd.DataFrame:
     bands = rows.groupby("class")["value"].quantile([0.05, 0.5, 0.95]).unstack()
     bands.columns = pd.Index(["p05", "median", "p95"])
     bands.insert(0, "prices", rows.groupby("class").size())
-    return bands.sort_values("median").reset_index()
+    return bands.sort_values("median", kind="stable").reset_index()
 
 
 def tariffs(model: str, *, as_of: date, tier: str = "standard", prices: OwnPrices | None = None) -> dict[str, Tariff]:
@@ -875,7 +933,7 @@ def ownership(hardware: str, *, as_of: date, prices: OwnPrices | None = None) ->
     Raises
     ------
     InputError
-        If no such node is known on that day; the message lists the nearest names.
+        If no such node is known on that day; the message lists the nearest names. If a cost is not known yet.
 
     Examples
     --------
@@ -887,6 +945,10 @@ def ownership(hardware: str, *, as_of: date, prices: OwnPrices | None = None) ->
     # what all nodes share first, so that a node's own figure takes its place
     rows = pd.concat([known.where(hardware="any"), known.where(hardware=hardware)])
     values = dict(zip(rows["quantity"], rows["value"], strict=True))
+    for quantity in SCHEMAS["ownership"].units:
+        if quantity not in values:
+            later = all_rows("ownership").query("quantity == @quantity")["as_of"].min()
+            raise InputError("as_of", as_of.isoformat(), f"a day from {later}, when {quantity} is first known")
     return Ownership(
         purchase_usd=values["purchase"],
         power_kw=values["power_max"] / WATT_PER_KILOWATT,
@@ -945,7 +1007,9 @@ def api_latency(*, as_of: date) -> pd.DataFrame:
     columns = {"ttft": "ttft_s", "ttfat": "ttfat_s", "output_rate": "output_tok_per_s", "e2e": "e2e_s"}
     # one page, one row: a seller's figures from two sources do not mix
     by = [*found.schema.keys, "as_of", "source", "status"]
-    wide = found.rows.pivot(index=by, columns="quantity", values="value").rename(columns=columns).reset_index()
+    wide = found.rows.pivot(index=by, columns="quantity", values="value").rename(columns=columns)
+    # a day on which nobody had measured one of them yet still has its column
+    wide = wide.reindex(columns=sorted(columns.values())).reset_index()
     wide.columns.name = None
     models = api_models()
     wide.insert(2, "class", [models[name].model_class if name in models else "" for name in wide["model"]])

@@ -6,7 +6,7 @@ A request that stays for a time L shares the replica with the requests that come
 
 from __future__ import annotations
 
-from sympy import Expr, Integer, exp, factorial, fraction, integrate, log, simplify, solve, sqrt
+from sympy import Expr, Integer, ceiling, exp, factorial, fraction, integrate, limit, log, oo, simplify, solve, sqrt
 
 from analysis.symbols import (
     ANSWER,
@@ -21,11 +21,13 @@ from analysis.symbols import (
     LONE_PASS,
     MARGINAL,
     MEAN_RATE,
+    NIGHT,
     NODES,
     NORMAL_QUANTILE,
     OFFERED,
     PASS_TIME,
     PEAK_RATE,
+    PILE,
     PRICE,
     PROMPT_TIME,
     SATURATED_RATE,
@@ -97,6 +99,27 @@ def rate_at_batch() -> Expr:
     """
     among = stay().subs(ARRIVALS, (SEQUENCES - 1) / LATENCY)
     return (SEQUENCES - 1) / among
+
+
+def full_rate() -> Expr:
+    """Rate of a replica that always holds n requests, [1/s]:  n / (P t + n p)."""
+    return SEQUENCES / (ANSWER_PASSES * PASS_TIME + SEQUENCES * PROMPT_TIME)
+
+
+def endless_rate() -> Expr:
+    """Rate of a full replica without a limit of memory, where a pass is a line, [1/s]:  1 / (P beta + p) = 1/c."""
+    line = LONE_PASS + SEQUENCE_TIME * (SEQUENCES - 1)
+    return limit(full_rate().subs(PASS_TIME, line), SEQUENCES, oo)
+
+
+def night_documents() -> Expr:
+    """Documents that a full node reads in a night, [request]:  3600 h lambda_sat."""
+    return SEC_PER_HOUR * NIGHT * SATURATED_RATE
+
+
+def night_nodes() -> Expr:
+    """Nodes that read a pile in a night, [1]:  ceil(N / (3600 h lambda_sat))."""
+    return ceiling(PILE / night_documents())
 
 
 # --- The spread --------------------------------------------------------------------------------

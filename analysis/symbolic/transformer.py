@@ -47,6 +47,7 @@ from analysis.symbols import (
     RIDGE,
     ROPE_DIM,
     SEQ_POSITIONS,
+    SEQUENCES,
     SKEW,
     STREAMED,
     TOKEN_EACH,
@@ -108,12 +109,19 @@ def expert_union_skewed() -> Expr:
     """Share of the experts that at least one of m positions uses where some are favourites, [1].
 
     q (1 - (1 - p_f)^m) + (1 - q) (1 - (1 - p_o)^m), with `skewed_chances`. Without skew it is `expert_union`; with
-    full skew every pass reads k experts. m positions with one skew stand for draws from equal text; positions of
-    one sequence share more experts than those of different ones.
+    full skew every pass reads k experts. Domain: positions of one text, which have the same favourites.
     """
     favourite, other = skewed_chances()
     share = TOP_K / EXPERTS
     return share * distinct_experts([favourite]) + (1 - share) * distinct_experts([other])
+
+
+def expert_union_of_texts() -> Expr:
+    """Share of the experts that w positions of each of n texts use, every text with favourites of its own, [1].
+
+    1 - (1 - u_w)^n: texts are independent of each other. With one position each, skew changes nothing.
+    """
+    return 1 - (1 - expert_union_skewed().subs(POSITIONS, SEQ_POSITIONS)) ** SEQUENCES
 
 
 def neighbour_share() -> Expr:

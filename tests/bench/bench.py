@@ -132,6 +132,48 @@ def pass_times() -> Iterator[Line]:
         )
 
 
+def serving() -> Iterator[Line]:
+    """Serve a 70B model at 5 requests a second: mixed lengths, prompts in chunks; against SimPy, pass by pass."""
+    import numpy as np
+
+    from analysis.model.simulation import Requests, Server, Traffic, serve
+    from analysis.reference.efficiency import efficiency
+    from analysis.reference.model_config import shipped
+    from analysis.reference.specs import Decoder, Precision, Replica
+    from analysis.reference.tables import SNAPSHOT, accelerator
+
+    part = accelerator("h100-sxm", as_of=SNAPSHOT)
+    replica = Replica(shipped("llama-3.1-70b").architecture, Precision.of("fp8"), part, gpus=8)
+    of = Server(replica, efficiency=efficiency(replica), chunk_tokens=2048)
+    requests = Traffic(1500, 300, length_cv=0.6).draw(rate_req_per_s=5.0, count=500_000, seed=1)
+    few = Requests(requests.arrival_s[:1000], requests.input_tokens[:1000], requests.output_tokens[:1000])
+    compiling = best_of(1, lambda: serve(of, few))
+    rate = len(requests) / best_of(3, lambda: serve(of, requests))
+    try:
+        import simpy_server
+    except ModuleNotFoundError:
+        against = "SimPy is not installed: pip install -e .[bench]"
+    else:
+        found = simpy_server.serve(of, few)
+        if not np.allclose(found, serve(of, few).end_s, rtol=1e-9):
+            raise AssertionError("the two servers differ")
+        slow = len(few) / best_of(1, lambda: simpy_server.serve(of, few))
+        against = f"{rate / slow:,.0f} times the same server in SimPy"
+    yield Line(
+        "simulated requests, 70B at 5 req/s",
+        f"{rate / 1e6:.2f} million/s",
+        "at least 1 million/s",
+        rate >= 1e6,
+        against,
+    )
+    yield at_most("first call, compiled or read from disk", compiling, 15)
+    fewer = Traffic(1500, 300).draw(rate_req_per_s=5.0, count=100_000, seed=1)
+    for decoder in (Decoder.speculative(acceptance=0.7, draft_length=4), Decoder.diffusion(block_tokens=32, passes=8)):
+        its = Server(replica, decoder=decoder, efficiency=of.efficiency)
+        rate = len(fewer) / best_of(3, lambda its=its: serve(its, fewer))
+        yield Line(f"the same, {decoder.kind}", f"{rate / 1e6:.2f} million/s", "", None)
+
+
 def imports() -> Iterator[Line]:
     """Import made-up feeds of the size of the real ones, against reading them as JSON and text alone."""
     from analysis.reference.price_feeds import import_feed
@@ -183,7 +225,7 @@ def ledger() -> Iterator[Line]:
 def main() -> None:
     """Print one line for each measurement as soon as it is known."""
     os.chdir(ROOT)
-    for part in (ledger, pass_times, imports, site_and_chapters, pages):
+    for part in (ledger, pass_times, serving, imports, site_and_chapters, pages):
         for line in part():
             kept = {True: "kept", False: "MISSED", None: ""}[line.kept]
             sys.stdout.write(f"{line.what:<58} {line.measured:>16}  {line.budget:<22} {kept:<7} {line.against}\n")

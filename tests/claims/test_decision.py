@@ -75,17 +75,3 @@ def test_a_batch_within_a_second_is_the_last_that_is():
     broken = decoders.served(replica, Decoder.autoregressive(), batch=n + 0.01, **load).request_s
     assert kept <= 1 < broken
     assert n > 1
-
-
-def test_nothing_fits_a_budget_below_one_request_alone_and_everything_an_endless_one():
-    replica, reached = serving.set_up("llama-3.1-70b", "fp8", 8)
-    found = decoders.batch_within(
-        replica,
-        Decoder.autoregressive(),
-        budget_s=np.array([0.1, 1e6, 1e6]),
-        most=np.array([50.0, 50.0, 0.5]),
-        input_tokens=1500.0,
-        output_tokens=300.0,
-        efficiency=reached,
-    )
-    assert found.tolist() == [0, 50, 0]

@@ -46,7 +46,7 @@ def test_the_ways_to_have_a_node_are_in_order_and_bought_is_well_under_half_of_t
 def test_a_price_of_zero_is_sampled_without_a_ratio(monkeypatch):
     monkeypatch.setattr(ownership, "node_price_ranges", lambda context: {"reserved": (0.0, 40.0)})
     point = {"ownership": np.array(["reserved"] * 3), "place": np.array([0, 0.5, 1])}
-    assert ownership._node_price(point, SNAPSHOT) == pytest.approx([0, 20, 40])
+    assert ownership.node_price(point, SNAPSHOT) == pytest.approx([0, 20, 40])
 
 
 @pytest.mark.parametrize("as_of", [tables.SNAPSHOT, tables.NEWEST])

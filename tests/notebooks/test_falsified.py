@@ -123,6 +123,36 @@ def double_prices(path: Path) -> None:
         writer.writerows(rows)
 
 
+#: A row of three tables: what to change in it, a chapter whose page shows it, and one that never reads the table.
+ROWS = {
+    "on_chip": ("value", "roofline", "cost"),
+    "fleet_utilization": ("value", "data", "cost"),
+    "ownership": ("value", "own-rent-api", "roofline"),
+}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("table", ROWS)
+def test_changed_row_turns_exactly_the_chapters_red_that_show_it(tree: Tree, table: str) -> None:
+    """The comparison fails where a new run would give another page, and nowhere else."""
+    column, shows, never_reads = ROWS[table]
+    path = tree.root / "data" / f"{table}.csv"
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows[0][column] = str(1.5 * float(rows[0][column]))
+    rows[0] |= {"low": "", "high": ""}
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    chapters = sorted((tree.root / "book").glob("*.ipynb"))
+    red = {chapter.stem for chapter in chapters if tree.compare(chapter)[0]}
+    done = tree.run("-m", "analysis.publish.notebooks", "--check")
+    assert red == set(re.findall(r"differs: book/(\S+)\.ipynb", done.stdout)), done.stderr
+    assert shows in red
+    assert never_reads not in red
+
+
 def test_stripped_chapter_is_told(tree: Tree) -> None:
     """Strict comparison passes a stripped notebook: it has nothing to compare. The guard does not."""
     notebook = notebooks.from_text(tree.chapter.read_text())

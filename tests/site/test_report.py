@@ -6,11 +6,16 @@ import errno
 import hashlib
 import json
 import os
+import resource
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from analysis.cli import EXIT_BAD_INPUT, EXIT_INTERRUPTED, main
@@ -247,3 +252,143 @@ def test_every_chapter_runs_with_odd_prices(tmp_path: Path, nodes: float, tokens
     variables = {tables.PRICES_VARIABLE: str(scaled(tmp_path, nodes=nodes, tokens=tokens))}
     _, failed = notebooks.refresh(notebooks.chapters(), write=False, environment=variables)
     assert failed == []
+
+
+# --- a disk that fails, a tree that can't be written, a run that is ended, two runs at once
+
+#: A run whose chapters are only written back: what follows is about files, not about chapters.
+UNEXECUTED = """
+import sys
+from analysis.cli import main
+from analysis.publish import notebooks
+notebooks.refreshed = lambda path, environment: path.read_text(encoding="utf-8") + " "
+sys.exit(main(["report", "--out", sys.argv[1]]))
+"""
+#: Runs a command with this tree mounted read-only.
+READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" || exit 77; cd "$1"; shift; exec "$@"'
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONWARNINGS"}
+
+
+def one_line(err: str) -> str:
+    """Return the one line of a refusal; a progress display before it has gone by then."""
+    lines = [line for line in err.replace("\r", "\n").split("\n") if line.strip()]
+    assert len(lines) == 1, err
+    assert lines[0].startswith("error: "), err
+    return lines[0]
+
+
+def unexecuted(out: Path, **options: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", UNEXECUTED, str(out)],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+@pytest.mark.parametrize(
+    "limit_byte", [1_000, 200_000, pytest.param(900_000, marks=pytest.mark.soak)], ids=["copy", "chapter", "site"]
+)
+def test_a_file_that_can_not_grow_is_one_line_and_leaves_nothing(tmp_path: Path, limit_byte: int) -> None:
+    """The system refuses to write beyond the limit: while copying, while writing a chapter, while building."""
+
+    def small() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit_byte, limit_byte))
+
+    run = unexecuted(tmp_path / "deep" / "site", preexec_fn=small)
+    out, err = run.communicate()
+    assert (run.returncode, out) == (EXIT_BAD_INPUT, "")
+    assert one_line(err) == "error: --out: got File too large, expected a folder that can be written"
+    assert list(tmp_path.iterdir()) == []
+
+
+def read_only(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command while nobody can write into this tree."""
+    if shutil.which("unshare") is None:
+        pytest.skip("no unshare here, which mounts the tree read-only")
+    mount = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", READ_ONLY, "sh", str(ROOT)]
+    done = subprocess.run([*mount, *command], capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip("this system does not let users mount")
+    return done
+
+
+def test_a_tree_that_can_not_be_written_is_one_line() -> None:
+    done = read_only(sys.executable, "-m", "analysis.publish.site")
+    assert done.returncode == EXIT_BAD_INPUT
+    assert done.stderr.splitlines()[-1].endswith("got Read-only file system, expected a folder that can be written")
+    assert "Traceback" not in done.stderr
+    done = read_only(
+        *(sys.executable, "-m", "analysis", "prices", "import", "litellm"),
+        *("data/examples/litellm-2026-07-20.json", "--out", "data/ours.csv"),
+    )
+    assert done.returncode == EXIT_BAD_INPUT
+    line = "error: data/ours.csv: got Read-only file system, expected a file that can be written"
+    assert one_line(done.stderr) == line
+
+
+@pytest.mark.soak
+def test_a_report_needs_nothing_of_the_tree_but_to_read_it(tmp_path: Path) -> None:
+    prices = scaled(tmp_path, nodes=0.5)
+    done = read_only(
+        sys.executable, "-m", "analysis", "report", "--prices", str(prices), "--out", str(tmp_path / "site")
+    )
+    assert done.returncode == 0, done.stderr
+    assert site.missing_pages(tmp_path / "site", site.pages()) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("pause_s", [0, 5, 20])
+def test_a_run_that_is_told_to_end_leaves_nothing(tmp_path: Path, number: signal.Signals, pause_s: float) -> None:
+    """As it begins, while chapters are executed, while the site is built: neither a file nor a kernel stays."""
+    run = subprocess.Popen(
+        [sys.executable, "-m", "analysis", "report", "--out", str(tmp_path / "deep" / "site")],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    while not (tmp_path / "deep").exists() and run.poll() is None:
+        time.sleep(0.05)
+    time.sleep(pause_s)
+    children = psutil.Process(run.pid).children(recursive=True)
+    run.send_signal(number)
+    out, err = run.communicate(timeout=120)
+    assert (run.returncode, out) == (EXIT_INTERRUPTED, "")
+    assert one_line(err) == "error: interrupted"
+    assert list(tmp_path.iterdir()) == []
+    assert psutil.wait_procs(children, timeout=20)[1] == []
+
+
+@pytest.mark.soak
+def test_of_two_runs_into_one_folder_one_wins_and_nothing_of_it_is_lost(tmp_path: Path) -> None:
+    """Neither folder is there when they begin, so the one that fails must not take it away from the other."""
+    runs = [unexecuted(tmp_path / "deep" / "site") for _ in range(2)]
+    ends = [run.communicate() for run in runs]
+    assert sorted(run.returncode for run in runs) == [0, EXIT_BAD_INPUT]
+    (lost,) = (err for run, (_, err) in zip(runs, ends, strict=True) if run.returncode)
+    assert one_line(lost).endswith("expected a folder that can be written")
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["site"]
+    assert site.missing_pages(tmp_path / "deep" / "site", site.pages()) == []
+
+
+def test_a_run_that_fails_leaves_what_another_has_put_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both runs found no folder and made it; the other one is complete when ours is interrupted."""
+
+    def meanwhile(*args: Any, **kwargs: Any) -> Any:
+        (tmp_path / "deep" / "other").mkdir()
+        (tmp_path / "deep" / "other" / "index.html").touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(notebooks, "refresh", meanwhile)
+    with pytest.raises(KeyboardInterrupt):
+        report.rerun(tmp_path / "deep" / "site")
+    assert [path.name for path in (tmp_path / "deep").rglob("*")] == ["other", "index.html"]

@@ -170,6 +170,67 @@ def test_numbers_of_a_chart_unfold(context: Any, origin: str) -> None:
     assert visit.problems == []
 
 
+@pytest.mark.browser
+@pytest.mark.parametrize("way", ["http", "file"])
+def test_ledger_can_be_searched_by_keyboard_and_says_how_many_rows_remain(
+    context: Any, site: Path, origin: str, way: str
+) -> None:
+    root = origin if way == "http" else site.resolve().as_uri()
+    visit = look.Visit(context, f"{root}/book/ledger.html", origin=root)
+    page = visit.page
+    rows, told = page.locator("tr[id^=c]"), page.locator("form.choices output")
+    every = rows.count()
+    assert told.text_content() == f"{every} of {every} rows"
+    assert told.get_attribute("aria-live") == "polite"
+    verdict = page.get_by_label("Verdict", exact=True)
+    verdict.focus()
+    page.keyboard.press("ArrowDown")
+    chosen = verdict.input_value()
+    left = page.locator("tr[id^=c]:visible")
+    assert 0 < left.count() < every
+    assert {row.get_attribute("data-choice-0") for row in left.all()} == {chosen}
+    assert told.text_content() == f"{left.count()} of {every} rows"
+    page.get_by_label("Words", exact=True).fill("no such words anywhere")
+    assert told.text_content() == f"0 of {every} rows"
+    # a link to a row that is not chosen shows it
+    page.evaluate("location.hash = '#c44'")
+    page.wait_for_function("() => !document.querySelector('#c44').hidden")
+    assert told.text_content() == f"{every} of {every} rows"
+    visit.check_width()
+    page.close()
+    assert visit.problems == []
+
+
+@pytest.mark.browser
+def test_ledger_shows_every_row_without_a_script(chromium: Any, site: Path) -> None:
+    still = chromium.new_context(java_script_enabled=False)
+    page = still.new_page()
+    page.goto(look.as_file(site, "book/ledger"))
+    assert page.locator("tr[id^=c]:visible").count() == page.locator("tr[id^=c]").count() > 0
+    assert page.locator("form.choices").count() == 0
+    still.close()
+
+
+@pytest.mark.browser
+def test_ledger_is_a_row_of_cards_on_a_phone(context: Any, origin: str) -> None:
+    visit = look.Visit(context, f"{origin}/book/ledger.html", origin=origin)
+    visit.page.set_viewport_size(look.PHONE)
+    box = visit.page.locator("table.stacks:has(#c12)").bounding_box()
+    assert box["width"] <= look.PHONE["width"]
+    cell = visit.page.locator("#c12 td").first
+    assert cell.get_attribute("data-label") == "Id"
+    assert visit.page.locator("#c12").get_attribute("role") == "row"
+    visit.page.close()
+    assert visit.problems == []
+
+
+def test_ledger_comes_as_files(site: Path) -> None:
+    page = (site / "book" / "ledger.html").read_text(encoding="utf-8")
+    for kind in ("csv", "json"):
+        assert f'href="ledger.{kind}" download' in page
+        assert (site / "book" / f"ledger.{kind}").stat().st_size > 1_000
+
+
 BROKEN = {
     "asks elsewhere": '<img alt="a" src="https://elsewhere.invalid/x.png">',
     "console error": "<script>1</script>",

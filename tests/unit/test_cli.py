@@ -96,8 +96,8 @@ def test_missing_price_and_missing_kind(capsys):
 
 
 def test_unknown_and_missing_command(capsys):
-    assert refused(capsys, "price").startswith("COMMAND: got 'price', expected breakeven or claims or cost")
-    assert refused(capsys).startswith("COMMAND: got nothing, expected breakeven or claims or cost")
+    assert refused(capsys, "price").startswith("COMMAND: got 'price', expected breakeven or capacity or claims or cost")
+    assert refused(capsys).startswith("COMMAND: got nothing, expected breakeven or capacity or claims or cost")
     assert refused(capsys, "prices").startswith("COMMAND: got nothing, expected check or import")
 
 
@@ -701,3 +701,9 @@ def test_names_lists_what_each_command_takes(capsys):
     assert main(["names", "nodes", "--as-of", "2001"]) == 0
     assert capsys.readouterr().out == "none on that day\n"
     assert refused(capsys, "names", "cats").startswith("KIND: got 'cats', expected models or gpus")
+
+
+def test_owning_before_its_costs_are_known_is_refused_with_the_day(capsys):
+    """The table has a price of the node by then, and no pue; found by a random command line."""
+    line = refused(capsys, "breakeven", *NAMED, "--ownership", "bought", "--as-of", "2025-06")
+    assert line == "--as-of: got '2025-06-30', expected a day from 2026-06-30, when pue is first known"

@@ -302,3 +302,29 @@ def test_charts_of_requests_and_waits_name_their_fields_and_show_their_rows() ->
     waits = pd.DataFrame({"model": ["a", "b"], "e2e_s": [2.0, 9.0], "share": [0.5, 1.0]})
     drawn = spec(charts.share_answered(waits, budget_s=1.0))
     assert sorted(len(rows) for rows in drawn["datasets"].values()) == [1, 2]
+
+
+def test_rows_can_have_anchors_and_be_chosen_by_their_words() -> None:
+    frame = pd.DataFrame({"id": ["C1", "C2"], "verdict": ["holds", "<b>"], "at": ["c1", "c2"], "kind": ["a", "b"]})
+    shown = display.table(frame, anchors="at", filters={"Verdict": "verdict", "Kind": "kind"}, hidden=["kind"])
+    page = shown.data["text/html"]
+    assert '<table class="data-table" data-choices="[&quot;Verdict&quot;, &quot;Kind&quot;]">' in page
+    assert '<tr id="c1" data-choice-0="holds" data-choice-1="a">' in page
+    assert '<tr id="c2" data-choice-0="&lt;b&gt;" data-choice-1="b">' in page
+    assert ">a<" not in page
+    assert "data-choice" not in display.table(frame).data["text/html"]
+    with pytest.raises(InputError, match="anchor: got 'C 1'"):
+        display.table(frame.assign(at="C 1"), anchors="at")
+    with pytest.raises(InputError, match="column: got 'absent'"):
+        display.table(frame, filters={"X": "absent"})
+
+
+def test_rows_offered_as_files_are_alike_and_rounded() -> None:
+    shown = display.download([{"a": 1 / 3, "b": None}, {"a": 2.0, "b": [1]}], name="two-rows", words="two rows")
+    assert shown.data[display.DOWNLOAD]["rows"] == [{"a": 0.333333, "b": None}, {"a": 2.0, "b": [1]}]
+    with pytest.raises(InputError, match="rows of x: got '0 rows'"):
+        display.download([], name="x", words="nothing")
+    with pytest.raises(InputError, match="all with the same keys"):
+        display.download([{"a": 1}, {"b": 1}], name="x", words="two kinds")
+    with pytest.raises(InputError, match=r"anchor: got '\.\./x'"):
+        display.download([{"a": 1}], name="../x", words="elsewhere")

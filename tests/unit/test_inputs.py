@@ -10,6 +10,7 @@ from analysis.inputs import (
     Words,
     fraction,
     not_negative,
+    or_one_line,
     positive,
     scalar_or_array,
     share,
@@ -87,3 +88,15 @@ def test_a_file_that_is_replaced_keeps_its_mode_and_a_new_one_has_the_usual(tmp_
     write_files([(tmp_path / "old", ""), (tmp_path / "new", "")])
     assert (tmp_path / "old").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "new").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_a_maintainers_command_ends_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def command() -> None:
+        raise InputError("data/x.csv", Words("Read-only file system"), "a file that can be written")
+
+    with pytest.raises(SystemExit) as ended:
+        or_one_line(command)
+    assert ended.value.code == 2
+    assert (
+        capsys.readouterr().err == "error: data/x.csv: got Read-only file system, expected a file that can be written\n"
+    )

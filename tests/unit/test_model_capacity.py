@@ -231,6 +231,21 @@ def test_documents_of_a_night_and_the_nodes_for_a_pile():
     assert capacity.documents_in(8.0, node_req_per_s=2.5, requests_per_document=2) == 36_000
 
 
+def test_a_night_by_model_takes_the_split_that_reads_most():
+    """A full replica by hand: n / (P t + n p); what fits nowhere has no row."""
+    splits = [shape("llama-3.1-70b", gpus=g) for g in (1, 4, 8)]
+    frame = capacity.sweep_night(
+        {"70B": splits}, AR, input_tokens=[2000, 8000, 3e6], output_tokens=300.0, window_hours=8, documents=1e6
+    )
+    assert frame["input_tokens"].tolist() == [2000, 8000]
+    row = frame.iloc[1]
+    rates = [s.copies * s.service(AR, changed(input_tokens=8000.0)).saturated_req_per_s for s in splits]
+    assert row["node_req_per_s"] == pytest.approx(max(rates))
+    assert row["documents"] == pytest.approx(28_800 * max(rates))
+    assert row["nodes"] == np.ceil(1e6 / row["documents"])
+    assert 0.5 < row["prompt_share"] < 1
+
+
 # --- Published targets that contradict themselves ----------------------------------------------
 
 

@@ -152,11 +152,51 @@ def test_winners_lead_the_second_and_are_empty_where_nothing_fits():
     sweep = h2h.sweep_batch(NODE, RIVALS, batch=[1, 32], efficiency=REACHED, **DOCUMENT)
     map_ = h2h.winners(NODE, RIVALS, batch=[1, 32, 1000], input_tokens=[8000], output_tokens=300, efficiency=REACHED)
     for n, cell in map_.set_index("batch").iloc[:2].iterrows():
-        ranked = sweep[sweep["batch"] == n].sort_values("req_per_s", ascending=False)
+        ranked = sweep[sweep["batch"] == n].sort_values("req_per_s", ascending=False, kind="stable")
         assert cell["winner"] == ranked["rival"].iloc[0]
         assert cell["lead"] == pytest.approx(ranked["req_per_s"].iloc[0] / ranked["req_per_s"].iloc[1])
     assert map_["winner"].iloc[2] == ""
     assert np.isnan(map_["lead"].iloc[2])
+
+
+def test_at_the_tokens_that_win_both_are_equally_fast():
+    load = {"batch": 8.0, **DOCUMENT, "efficiency": REACHED}
+    tokens = h2h.tokens_per_pass_to_win(NODE, RIVALS[:3], **load)
+    quickest = min(h2h.best(NODE, rival, **load).request_s for rival in RIVALS[:3])
+    blocks = h2h.diffusion(tokens_per_pass=tokens)
+    assert h2h.best(NODE, blocks, **load).request_s == pytest.approx(quickest, rel=1e-4)
+
+
+def test_at_the_acceptance_that_wins_both_are_equally_fast():
+    load = {"batch": 2.0, **DOCUMENT, "efficiency": REACHED}
+    accepted = h2h.acceptance_to_win(NODE, [h2h.diffusion(tokens_per_pass=2.5)], draft_cost=0.05, **load)
+    drafts = h2h.speculation(acceptance=accepted, draft_cost=0.05)
+    blocks = h2h.best(NODE, h2h.diffusion(tokens_per_pass=2.5), **load).request_s
+    assert h2h.best(NODE, drafts, **load).request_s == pytest.approx(blocks, rel=1e-4)
+
+
+def test_what_cannot_be_won_is_endless_and_what_is_won_anyway_needs_nothing():
+    full = {"batch": 200.0, "input_tokens": 10, "output_tokens": 320}
+    assert h2h.tokens_per_pass_to_win(ONE, [h2h.diffusion(tokens_per_pass=32)], **full) == pytest.approx(32, rel=1e-4)
+    alone = {"batch": 1.0, "input_tokens": 10, "output_tokens": 320}
+    assert h2h.tokens_per_pass_to_win(ONE, [h2h.diffusion(tokens_per_pass=8)], block_tokens=2, **alone) == np.inf
+    assert h2h.acceptance_to_win(ONE, [h2h.diffusion(tokens_per_pass=1)], draft_cost=0.1, **alone) == 0
+    assert h2h.acceptance_to_win(ONE, [h2h.diffusion(tokens_per_pass=30)], draft_cost=0.1, **alone) == np.inf
+
+
+def test_crossovers_lists_what_crossover_finds():
+    frame = h2h.crossovers(
+        {"node": NODE}, RIVALS[3:], RIVALS[:1], input_tokens=[8000], output_tokens=300, efficiencies={"node": REACHED}
+    )
+    found = h2h.crossover(NODE, RIVALS[3], RIVALS[0], efficiency=REACHED, **DOCUMENT)
+    assert (frame["ending"][0], frame["batch"][0]) == (found.ending, pytest.approx(found.batch))
+
+
+def test_a_tighter_budget_leaves_a_lower_rate():
+    of = {"efficiency": REACHED, **DOCUMENT}
+    tight, loose, none = (h2h.rate_within(NODE, RIVALS[0], budget_s=b, slots=64, **of) for b in (6.0, 20.0, 1.0))
+    assert 0 == none < tight < loose
+    assert loose <= h2h.best(NODE, RIVALS[0], batch=64, **of).req_per_s
 
 
 @pytest.mark.parametrize(("a", "c"), [(0.8, 0.05), (0.6, 0.1), (0.9, 0.02)])

@@ -35,6 +35,7 @@ from analysis.symbols import (
     RIDGE,
     ROPE_DIM,
     SEQ_POSITIONS,
+    SEQUENCES,
     SKEW,
     STREAMED,
     TOP_K,
@@ -128,6 +129,23 @@ def test_the_union_of_skewed_experts_agrees_with_the_derivation(m, e, k, skew):
     assert model.expert_union(m, experts=e, top_k=k, skew=float(skew)) == approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize(("n", "w", "skew"), [(8, 4, Rational(1, 2)), (1, 32, Rational(3, 10)), (6, 1, 1), (3, 5, 0)])
+def test_the_union_over_texts_agrees_with_the_derivation(n, w, skew):
+    values = {SEQUENCES: n, SEQ_POSITIONS: w, EXPERTS: 128, TOP_K: 8, SKEW: skew}
+    expected = exact(derive.expert_union_of_texts(), values)
+    found = model.expert_union(w, experts=128, top_k=8, skew=float(skew), sequences=n)
+    assert found == approx(expected, rel=1e-12)
+
+
+def test_parts_of_a_pass_share_one_reading():
+    """One kind alone is itself; two kinds read what either uses, counted once."""
+    of = shipped("gpt-oss-20b").architecture, BF16
+    alone = model.weight_bytes_of_parts(*of, [(3, 4)], skew=0.4)
+    assert alone == approx(model.weight_bytes_streamed(*of, positions=4, sequences=3, skew=0.4))
+    evenly = model.weight_bytes_of_parts(*of, [(3, 4), (2, 1)], skew=0)
+    assert evenly == approx(model.weight_bytes_streamed(*of, positions=14))
+
+
 def test_32_positions_use_163_of_256_experts_at_top_8():
     """By hand: 256 (1 - (31/32)^32) = 163.3; the report of LLaDA 2.2 caps this pool at 48."""
     assert 256 * model.expert_union(32, experts=256, top_k=8) == approx(163.3, abs=0.05)
@@ -159,11 +177,16 @@ def test_the_skew_of_two_positions_gives_back_what_they_share():
 
 def test_a_pass_of_a_skewed_replica_reads_less():
     architecture, precision = shipped("gpt-oss-20b").architecture, BF16
-    even = model.pass_work(architecture, precision, batch=8, context_tokens=0)
-    skewed = model.pass_work(architecture, precision, batch=8, context_tokens=0, expert_skew=0.5)
+    skewed = model.pass_work(architecture, precision, batch=8, positions=4, context_tokens=0, expert_skew=0.5)
+    even = model.pass_work(architecture, precision, batch=8, positions=4, context_tokens=0)
     assert skewed.weight_bytes < even.weight_bytes
     assert skewed.matmul_flop == even.matmul_flop
-    assert skewed.weight_bytes == model.weight_bytes_streamed(architecture, precision, positions=8, skew=0.5)
+    found = model.weight_bytes_streamed(architecture, precision, positions=4, skew=0.5, sequences=8)
+    assert skewed.weight_bytes == approx(found)
+    one_each = model.pass_work(architecture, precision, batch=8, context_tokens=0, expert_skew=0.5)
+    assert one_each.weight_bytes == approx(
+        model.pass_work(architecture, precision, batch=8, context_tokens=0).weight_bytes
+    )
     dense_model = shipped("llama-3.1-8b").architecture
     assert (
         model.pass_work(dense_model, precision, batch=8, context_tokens=0, expert_skew=0.5).weight_bytes

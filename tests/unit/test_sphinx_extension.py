@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -82,3 +83,16 @@ def test_chart_fills_its_column_and_its_title_is_text() -> None:
     assert title == "Idle is not free"
     assert drawing["width"] == "container"
     assert "title" not in drawing
+
+
+def test_offered_rows_become_files_and_links() -> None:
+    shown = display.download([{"a": 1, "b": {"x": 2}, "c": True}], name="rows", words="some <rows>")
+    notebook = json.dumps({"cells": [{"outputs": [{"data": dict(shown.data)}]}, {}]})
+    (offered,) = sphinx_extension.offered_in(notebook)
+    assert sphinx_extension.download_files(offered) == {
+        "rows.json": '[\n {\n  "a": 1,\n  "b": {\n   "x": 2\n  },\n  "c": true\n }\n]\n',
+        "rows.csv": 'a,b,c\n1,"{""x"": 2}",true\n',
+    }
+    links = sphinx_extension.download_links(offered)
+    assert links.startswith('<p class="downloads">Some &lt;rows&gt;: <a href="rows.csv" download>rows.csv</a>')
+    assert list(sphinx_extension.offered_in('{"cells": []}')) == []

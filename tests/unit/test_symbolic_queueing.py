@@ -25,7 +25,7 @@ from analysis.symbols import (
     VARIANCE,
     WITHIN,
 )
-from analysis.units import USD, second, token, unit_of, unit_ratio
+from analysis.units import USD, request, second, token, unit_of, unit_ratio
 
 TIMES = (
     derive.stay,
@@ -41,6 +41,10 @@ PURE = (derive.others, derive.sold_share, derive.variance_of_others, derive.cova
 OTHER = (
     (derive.largest_rate, 1 / second),
     (derive.rate_at_batch, 1 / second),
+    (derive.full_rate, 1 / second),
+    (derive.endless_rate, 1 / second),
+    (derive.night_documents, request),
+    (derive.night_nodes, 1),
     (derive.variance, second**2),
     (derive.variance_of_span, second**2),
     (derive.cost_per_useful_token, USD / token),
@@ -129,6 +133,10 @@ def test_a_single_server_waits_half_as_long_as_with_memoryless_jobs():
 def test_erlang_c_by_hand(servers, offered, share):
     """One server waits when busy; two at half load: a^2/2 * 2 / (1 + 1 + 1) = 1/3."""
     assert derive.erlang_c(servers).subs(OFFERED, offered) == share
+
+
+def test_an_endless_batch_serves_one_request_for_each_marginal_time():
+    assert simplify(derive.endless_rate() - 1 / derive.marginal_time()) == 0
 
 
 def test_saturated_rate_does_not_enter_the_bill():

@@ -21,6 +21,7 @@ from analysis.symbols import (
     POSITIONS,
     RIDGE,
     SEQ_POSITIONS,
+    SEQUENCES,
     SKEW,
     STREAMED,
     TOKEN_EACH,
@@ -42,6 +43,7 @@ from analysis.units import ONE, byte, flop, token, unit_of, unit_ratio
         (derive.params_matmul, ONE),
         (derive.expert_union, ONE),
         (derive.expert_union_skewed, ONE),
+        (derive.expert_union_of_texts, ONE),
         (derive.neighbour_share, ONE),
         (derive.skew_of_neighbours, ONE),
         (derive.ridge_of_experts, ONE),
@@ -160,3 +162,12 @@ def test_neighbours_share_what_the_union_of_two_lacks():
 
 def test_the_ridge_of_a_sparse_model_lies_higher_by_all_over_used():
     assert derive.ridge_of_experts() == N_TOTAL / N_MATMUL
+
+
+def test_texts_of_one_position_route_evenly_whatever_the_skew():
+    union = derive.expert_union_of_texts()
+    evenly = derive.expert_union().subs(POSITIONS, SEQUENCES)
+    assert simplify(union.subs(SEQ_POSITIONS, 1) - evenly) == 0
+    many = derive.expert_union().subs(POSITIONS, SEQUENCES * SEQ_POSITIONS)
+    numbers = {SEQ_POSITIONS: 4, SEQUENCES: 3, EXPERTS: 8, TOP_K: 2}
+    assert union.subs(SKEW, 0).subs(numbers) == many.subs(numbers)

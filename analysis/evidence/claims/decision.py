@@ -15,6 +15,7 @@ from analysis.evidence.claims.registry import Context, Counterfactual, Evidence,
 from analysis.evidence.claims.serving import ANSWER, ENGINE, LARGE_DENSE, PROMPT, WHOLE_NODE, WIDTHS, by_replica
 from analysis.evidence.scenarios import Choice, Point, Range, Space, fixed
 from analysis.model import decoders
+from analysis.model.queueing import Service, rate_within_budget
 from analysis.reference import tables
 from analysis.reference.efficiency import memory_rule, slots
 from analysis.reference.specs import Decoder, Efficiency, Replica
@@ -267,12 +268,18 @@ TINY = Stated(1, 8, "1", "tiny: 1 to 8 requests at a time")
 def batches_stay_tiny(point: Point, context: Context) -> Outcome:
     """A model that decodes token by token has to keep its batches tiny to answer within a second."""
 
+    # at the largest rate whose mean keeps the budget: one more in the replica for each request that a stay brings
     def of(replica: Replica, reached: Efficiency, at: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
-        plain = Decoder.autoregressive()
-        room = decoders.largest_batch(replica, plain, **_request(at), slots=slots(ENGINE), rule=memory_rule(ENGINE))
-        return decoders.batch_within(
-            replica, plain, **_request(at), budget_s=at["budget_s"], most=room, efficiency=reached
+        plain = Service.of(
+            replica,
+            Decoder.autoregressive(),
+            **_request(at),
+            slots=slots(ENGINE),
+            rule=memory_rule(ENGINE),
+            efficiency=reached,
         )
+        rate = np.asarray(rate_within_budget(plain, at["budget_s"]))
+        return np.where(rate > 0, np.minimum(1 + rate * at["budget_s"], plain.room), 0.0)
 
     batch = by_replica(point, of)
     return Outcome(TINY.contains(batch), value=batch, defined=batch >= 1)

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from analysis.evidence.claims.registry import REGISTRY, Claim, Computed, Context, MarketFact
-from analysis.evidence.claims.verdict import Verdict, evaluate
-from analysis.evidence.scenarios import sample
+from analysis.evidence.claims.verdict import Verdict, by_choice, evaluate
+from analysis.evidence.scenarios import Choice, sample
 from analysis.inputs import InputError
 from analysis.reference.own_prices import BOOK, OwnPrices
 from analysis.reference.tables import nearest, prices_in_force
@@ -215,6 +215,102 @@ def _computed_words(verdict: Verdict) -> str:
         low, high = (f"{float(f'{band[end]:.3g}'):,g}" for end in ("p05", "p95"))
         words.append(f"{low} to {high}{_of(verdict.claim.stated.unit)}")
     return ", ".join(words)
+
+
+def anchor(claim_id: str) -> str:
+    """Return the anchor of a statement on the page of the ledger, which stays.
+
+    Examples
+    --------
+    >>> anchor("C12")
+    'c12'
+    """
+    return claim_id.lower()
+
+
+def whole(found: Iterable[Verdict], newest: Iterable[Verdict]) -> pd.DataFrame:
+    """Put the whole ledger into words: one row for each statement, on the article's day and by the newest prices.
+
+    Parameters
+    ----------
+    found, newest : iterable of Verdict
+        The same statements on the two days.
+
+    Returns
+    -------
+    DataFrame
+        As `summary`, with ``at_newest`` (verdict and what was computed, or "the same"), ``is`` (the verdict without
+        "close"), ``anchor``, ``own_link`` and the chapter as ``computed_in``.
+    """
+    found, newest = list(found), list(newest)
+    words, later = summary(found), summary(newest)
+    if list(words["id"]) != list(later["id"]):
+        raise InputError("newest", ", ".join(later["id"]), "the statements of the article's day, in their order")
+    same = (words["verdict"] == later["verdict"]) & (words["computed"] == later["computed"])
+    joined = (later["verdict"] + ": " + later["computed"]).str.removesuffix(": ")
+    return words.assign(
+        at_newest=joined.where(~same, "the same"),
+        **{"is": [verdict.verdict for verdict in found]},
+        anchor=[anchor(claim_id) for claim_id in words["id"]],
+        own_link=["#" + anchor(claim_id) for claim_id in words["id"]],
+        computed_in=[verdict.claim.chapter.replace("-", " ") for verdict in found],
+    )
+
+
+def by_ownership(*, as_of: date, prices: OwnPrices | None = None) -> pd.DataFrame:
+    """Give the verdicts that depend on how a node came for each way to have one.
+
+    Parameters
+    ----------
+    as_of : date
+        The day of the data.
+    prices : OwnPrices, optional
+        As `verdicts`.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``id``, ``statement`` and one for each way: verdict and share of true samples.
+    """
+    rows = []
+    for claim_id in sorted(REGISTRY):
+        claim, context = REGISTRY[claim_id], Context(as_of, prices)
+        if isinstance(claim, Computed) and isinstance(claim.space(context).get("ownership"), Choice):
+            ways = by_choice(claim, "ownership", context).to_dict("records")
+            said = {way["ownership"]: f"{way['verdict']}, {way['share_true']:.0%} true" for way in ways}
+            rows.append({"id": claim_id, "statement": claim.paraphrase, **said})
+    return pd.DataFrame(rows)
+
+
+#: The order in which verdicts are told: of computed statements, of market facts, of definitions.
+TOLD = ("holds", "holds if", "fails", "cited", "contradicted", "unsupported", "by definition", "undefined")
+
+
+def tally_by_kind(verdicts: Iterable[Verdict]) -> pd.DataFrame:
+    """Count verdicts with their kind, in the order of `TOLD`.
+
+    Parameters
+    ----------
+    verdicts : iterable of Verdict
+
+    Returns
+    -------
+    DataFrame
+        Columns ``verdict``, ``kind``, ``statements``, ``close`` (how many of these are close).
+    """
+    rows = [(v.verdict, v.claim.kind, v.close) for v in verdicts]
+    frame = pd.DataFrame(rows, columns=["verdict", "kind", "close"])
+    counts = frame.groupby(["verdict", "kind"], as_index=False).agg(
+        statements=("close", "size"), close=("close", "sum")
+    )
+    order = counts["verdict"].map({verdict: place for place, verdict in enumerate(TOLD)})
+    return counts.assign(order=order).sort_values(["order", "kind"], ignore_index=True).drop(columns="order")
+
+
+def tally_words(verdicts: Iterable[Verdict]) -> str:
+    """Say the tally in words: how many statements have each verdict."""
+    counts = pd.Series([verdict.verdict for verdict in verdicts]).value_counts()
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in TOLD if verdict in counts)
 
 
 def tally(verdicts: Iterable[Verdict]) -> pd.DataFrame:

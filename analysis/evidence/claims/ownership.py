@@ -131,7 +131,7 @@ def node_price_ranges(context: Context) -> dict[str, tuple[float, float]]:
     }
 
 
-def _node_price(point: Point, context: Context) -> NDArray[np.float64]:
+def node_price(point: Point, context: Context) -> NDArray[np.float64]:
     """Take each sample's node price from the range of its way to have a node."""
     ranges = node_price_ranges(context)
     low, high = (np.array([ranges[way][end] for way in np.atleast_1d(point["ownership"])]) for end in (0, 1))
@@ -167,7 +167,7 @@ def _dear_tokens(context: Context) -> Space:
 
 def owned_over_api(point: Point, context: Context) -> NDArray[np.float64]:
     """Return what a saturated node costs over what the API bills, by output tokens or by whole requests. [1]."""
-    price = _node_price(point, context)
+    price = node_price(point, context)
     by_output = (
         cost.cost_usd_per_mtok(price, node_tok_per_s=point["write_tok_per_s"], utilization=1.0)
         / point["api_usd_per_mtok"]
@@ -258,7 +258,7 @@ def diffusion_beats_no_api(point: Point, context: Context) -> Outcome:
     """Diffusion on a node of one's own is no way to beat an API on price, whatever the API asks for its tokens."""
     # the close of the text says so; its economics say that a saturated node undercuts dear tokens: not both at once
     owned = cost.cost_usd_per_mtok(
-        _node_price(point, context),
+        node_price(point, context),
         node_tok_per_s=point["write_tok_per_s"] * point["gain"],
         utilization=point["utilization"],
     )

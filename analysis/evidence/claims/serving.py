@@ -1,4 +1,4 @@
-"""Statements about batching and about reading prompts (chapters 3 and 4), on the calibrated time of a pass.
+"""Statements about batching, reading prompts and sparse models (chapters 3, 4 and 7), on the calibrated time of a pass.
 
 Times carry the fitted constants of `analysis.reference.efficiency`; the chapter on validation says how far
 those are from measurements.
@@ -24,9 +24,9 @@ from analysis.reference.tables import NEWEST, accelerator
 from analysis.symbolic import decoding as symbolic
 from analysis.symbols import BYTES_PER_WEIGHT, CONTEXT, KAPPA
 
-BATCHING, PREFILL = "batching", "prefill"
+BATCHING, PREFILL, SPARSE = "batching", "prefill", "sparse"
 #: Labels of their claim checks: a label is unique in the book.
-ON_BATCHING, ON_PREFILL = "batching-claims", "prefill-claims"
+ON_BATCHING, ON_PREFILL, ON_SPARSE = "batching-claims", "prefill-claims", "sparse-claims"
 #: The node that the article names has eight of these.
 GPU, GPUS = "h100-sxm", 8
 ENGINE = "vllm"
@@ -365,8 +365,8 @@ def several_seconds(point: Point, context: Context) -> Outcome:
     kind="computed",
     stated_in="both",
     quantifier="typically",
-    chapter=BATCHING,
-    anchor=ON_BATCHING,
+    chapter=SPARSE,
+    anchor=ON_SPARSE,
     space=lambda context: {
         "model": Choice(
             ("gpt-oss-120b", "qwen3-235b-a22b", "deepseek-r1", "mixtral-8x7b"), "open models with routed experts"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import json
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.inputs import InputError, Words, read_file, write_files
+from analysis.reference.rows import csv_lines
 
 #: Real feeds have up to 4 MB; parsed JSON takes about ten times its size in memory.
 LIMIT_BYTE = 16 * 2**20
@@ -109,11 +109,6 @@ def write_csvs(tables: Iterable[tuple[Path, Sequence[str], Iterable[Sequence[obj
     InputError
         If a file can't be written.
     """
-    texts = []
-    for path, columns, rows in tables:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([cell(value) for value in row] for row in rows)
-        texts.append((path, text.getvalue()))
-    write_files(texts)
+    write_files(
+        [(path, csv_lines(columns, ([cell(value) for value in row] for row in rows))) for path, columns, rows in tables]
+    )

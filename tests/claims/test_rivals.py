@@ -1,0 +1,88 @@
+"""Decoders against each other: what the verdicts rest on, checked at points that can be followed by hand."""
+
+import numpy as np
+import pytest
+
+from analysis.evidence.claims import rivals
+from analysis.evidence.claims.registry import REGISTRY, Context
+from analysis.evidence.claims.verdict import by_choice
+from analysis.evidence.scenarios import central, fixed
+from analysis.model.decoders import request_s
+from analysis.reference import tables
+from analysis.reference.specs import Decoder
+
+SNAPSHOT = Context(tables.SNAPSHOT)
+
+
+def at(claim, **values):
+    """One sample: the middle of the claim's space, some inputs named."""
+    space = fixed(REGISTRY[claim].space(SNAPSHOT), **values)
+    return {name: np.array([value]) for name, value in central(space).items()}
+
+
+def value(claim, **values):
+    return float(REGISTRY[claim].test(at(claim, **values), SNAPSHOT).value[0])
+
+
+def test_the_ratio_alone_is_that_of_two_requests():
+    """A block of 32 with 8 passes against one token at a time, both with their prompt."""
+    point = {"backbone": "llama-3.1-8b bf16 1", "tokens_per_pass": 4.0, "rival": "plain"}
+    one, reached = rivals._set_up("llama-3.1-8b bf16 1")
+    load = {"input_tokens": 1000, "output_tokens": 320, "efficiency": reached}
+    plain = request_s(one, Decoder.autoregressive(), **load)
+    blocks = request_s(one, Decoder.diffusion(block_tokens=32, passes=8), **load)
+    canvas = request_s(one, Decoder.diffusion(block_tokens=256, passes=32), **load)
+    found = value("C29", **point, prompt=1000.0, answer=320.0)
+    assert found == pytest.approx(plain / min(blocks, canvas))
+
+
+def test_unequal_sizes_give_diffusion_its_smaller_model():
+    equal = value("C29", rival="plain", backbone="llama-3.1-8b bf16 1")
+    assert value("C29", rival=rivals.UNEQUAL, backbone="llama-3.1-8b bf16 1") > 1.3 * equal
+
+
+def test_a_rival_that_may_draft_is_never_slower_than_plain():
+    """It may leave drafting, so that diffusion's lead over it is at most that over plain decoding."""
+    for backbone in rivals.BACKBONES.values:
+        plain = value("C29", rival="plain", backbone=backbone)
+        assert value("C29", rival="speculation", backbone=backbone) <= plain
+        assert value("C29", rival="prompt look-up", backbone=backbone) <= plain
+
+
+def test_ten_times_is_nowhere_reached_at_equal_size_against_drafts():
+    shares = by_choice(REGISTRY["C29"], "rival", SNAPSHOT).set_index("rival")["share_true"]
+    assert shares["speculation"] == shares["prompt look-up"] == 0
+    assert shares[rivals.UNEQUAL] > shares["plain"]
+
+
+def test_in_full_batches_without_prompts_the_ratio_is_a_quotient_of_arithmetic():
+    """Short prompts: blocks compute T positions for each token that they keep, here 8."""
+    ratio = value("C30", rival="plain", prompt=16.0, answer=320.0, tokens_per_pass=4.0, backbone="llama-3.1-8b bf16 1")
+    assert 1 / 8 < ratio < 0.6
+
+
+def test_a_node_at_twice_the_price_loses_twice_as_clearly():
+    of = {"ownership": "reserved", "place": 0.0, "backbone": "llama-3.1-70b fp8 4"}
+    full, half = (value("C42", **of, utilization=u) for u in (1.0, 0.5))
+    assert half == pytest.approx(2 * full)
+    assert value("C42", **of, utilization=1.0, against="the class") >= value(
+        "C42", **of, utilization=1.0, against="the same model"
+    )
+
+
+def test_nodes_are_whole_and_endless_where_the_budget_is_missed():
+    assert rivals._nodes(np.array([10.0, 10.0, 1.0]), np.array([4.0, 0.0, 1.0])).tolist() == [3, np.inf, 1]
+
+
+def test_the_reasons_for_diffusion_are_counted_once_each():
+    reasons = rivals.why_it_pays(SNAPSHOT)
+    assert sum(reasons.values()) == pytest.approx(1)
+    assert reasons["too slow"] > reasons["cheap"]
+    shares = by_choice(REGISTRY["C47"], "must_stay", SNAPSHOT).set_index("must_stay")["share_true"]
+    dear = reasons["dear"] / (1 - reasons["must stay"])
+    assert shares[False] == pytest.approx(dear, abs=0.03)
+
+
+def test_faster_decoding_makes_the_same_documents_read_heavy():
+    plain, blocks = (value("C72", decoder=decoder) for decoder in ("plain", "diffusion"))
+    assert plain > blocks
