@@ -297,3 +297,24 @@ def test_command_below_the_table_is_understood(visit: look.Visit) -> None:
     done = CliRunner().invoke(cli, words[3:])
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["nodes"] >= 1
+
+
+def test_slider_of_a_chapter_moves_its_line(context: Any, origin: str) -> None:
+    """Twice the price, twice the utilization from which a node is cheaper: 33 USD an hour at 3,000 tokens a second."""
+    visit = look.Visit(context, f"{origin}/book/cost.html", origin=origin)
+    visit.settle()
+    move = """(value) => {
+      const host = document.querySelector("#fig-cost-move-chart");
+      const slider = host.querySelector('input[name="price"]');
+      slider.value = value;
+      slider.dispatchEvent(new Event("input", { bubbles: true }));
+      return host.view.runAsync().then(() => [...host.querySelectorAll("svg text")].map((text) => text.textContent));
+    }"""
+
+    def even(price: float) -> float:
+        texts = " ".join(visit.page.evaluate(move, price))
+        return float(re.search(r"cheaper from ([\d.]+)%", texts)[1])
+
+    assert even(60) == pytest.approx(2 * even(30), rel=0.05)
+    assert visit.problems == []
+    visit.page.close()
