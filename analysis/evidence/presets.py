@@ -426,7 +426,7 @@ def replays(*, as_of: date, prices: OwnPrices | None = None, count: int = 5_000,
         engine = chosen["engine"]
         served = serve_runs(
             Server(replica, efficiency=efficiency(replica, engine), slots=slots(engine), rule=memory_rule(engine)),
-            Traffic(*(float(values[name] or 0.0) for name in ("prompt", "answer", "cached"))),
+            Traffic(values["prompt"], values["answer"], values["cached"]),
             rate_req_per_s=float(page["each_req_per_s_ar"]),
             count=count,
             runs=3,
