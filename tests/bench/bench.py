@@ -100,6 +100,54 @@ def pages() -> Iterator[Line]:
     yield at_most(f"first chart after load ({slowest[1]})", slowest[0], 0.5)
 
 
+#: From the event of an input to the frame that shows the new number, the middle of many. [ms].
+_SLIDE = """
+async ([chart, input, low, high]) => {
+  const slider = document.querySelector(input);
+  const view = () => document.querySelector(chart).view;
+  const times = [];
+  for (let i = 0; i < 40; i++) {
+    slider.value = low + ((high - low) * ((i * 17) % 40)) / 40;
+    const start = performance.now();
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+    await view().runAsync();
+    await new Promise(requestAnimationFrame);
+    times.push(performance.now() - start);
+    await new Promise((rest) => setTimeout(rest, 30));
+  }
+  return times.sort((a, b) => a - b)[20];
+}
+"""
+
+
+def sliders() -> Iterator[Line]:
+    """Move a slider of a chapter and one of the calculator: how long until the new number stands."""
+    from browser import chromium, find_chromium, serve
+
+    if find_chromium() is None:
+        yield Line("sliders in a browser", "not measured", "", None, "no Chromium here")
+        return
+    moves = {
+        "cost": ("#fig-cost-move-chart", '#fig-cost-move input[name="price"]', 1, 120),
+        "calculator": ("#fig-calculator-chart", '[data-slider="in_day_share"]', 0.1, 1),
+    }
+    with serve(ROOT / "_build" / "html") as origin, chromium() as browser:
+        for name, move in moves.items():
+            page = browser.new_context().new_page()
+            page.goto(f"{origin}/book/{name}.html", wait_until="load")
+            page.wait_for_function("(chart) => document.querySelector(chart)?.view", arg=move[0])
+            page.wait_for_timeout(1000)
+            took_s = page.evaluate(_SLIDE, list(move)) / 1e3
+            yield Line(
+                f"slider to new value ({name})",
+                f"{1e3 * took_s:.0f} ms",
+                "at most 50 ms",
+                took_s <= 0.05,
+                "one frame 17 ms",
+            )
+            page.context.close()
+
+
 def pass_times() -> Iterator[Line]:
     """Time a million passes with all terms, against one call for each."""
     import numpy as np
@@ -261,7 +309,7 @@ def main() -> None:
     """Print one line for each measurement as soon as it is known; with ``--store`` keep them all."""
     os.chdir(ROOT)
     rows = []
-    for part in (ledger, pass_times, serving, imports, site_and_chapters, pages):
+    for part in (ledger, pass_times, serving, imports, site_and_chapters, pages, sliders):
         for line in part():
             kept = {True: "kept", False: "MISSED", None: ""}[line.kept]
             sys.stdout.write(f"{line.what:<58} {line.measured:>16}  {line.budget:<22} {kept:<7} {line.against}\n")
