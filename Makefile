@@ -44,8 +44,8 @@ calibrate: $(READY)  ## fit the constants on the declared measurements, write da
 	@$(BIN)/python -m analysis.evidence.accuracy
 	@$(BIN)/python -m analysis.evidence.validation
 
-bench: $(READY)  ## measure the budgets against a named baseline
-	@$(BIN)/python tests/bench/bench.py
+bench: $(READY)  ## measure the budgets against a named baseline; with STORE=1 keep them for the page on speed
+	@$(BIN)/python tests/bench/bench.py $(if $(STORE),--store)
 
 serve: book  ## build the site and show it at http://127.0.0.1:8000
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html 8000

@@ -174,9 +174,11 @@ def usd_per_request(
     found = {"API": bill if allowed else np.full(n.shape, np.inf)}
     useful_per_hour = SECONDS_PER_HOUR * setting.workloads * peak * setting.day_share * setting.useful
     for kind in OPTIONS[1:]:
-        with np.errstate(divide="ignore"):
+        if of_one[kind] > 0:
             nodes = np.ceil(setting.workloads * peak / of_one[kind])
-        found[kind] = node * nodes / useful_per_hour
+            found[kind] = node * nodes / useful_per_hour
+        else:
+            found[kind] = np.full(n.shape, np.inf)
     return found
 
 

@@ -151,6 +151,8 @@ def hardware() -> dict[str, Range]:
     return found
 
 
+#: The dear end of the text, for output. [USD/Mtok]
+DEAR = 15.0
 PROMPT = Range(500, 8_000, "from a message to a long document", floor=1)
 ANSWER = Range(50, 1_000, "from a short record to a page", floor=1)
 PEAK = Range(0.1, 100, "from six requests a minute to a busy service", floor=0)
@@ -286,8 +288,10 @@ def node_usd_per_hour(point: Point, context: Context) -> NDArray[np.float64]:
 
 def _against_api(context: Context) -> Space:
     same = tables.tariffs(MODEL, as_of=context.as_of, prices=context.prices)
-    ratios = [tariff.input_usd_per_mtok / tariff.output_usd_per_mtok for tariff in same.values()]
-    cheapest = min(float(tariff.output_usd_per_mtok) for tariff in same.values())
+    sold = [tariff for tariff in same.values() if tariff.output_usd_per_mtok > 0]
+    ratios = [tariff.input_usd_per_mtok / tariff.output_usd_per_mtok for tariff in sold]
+    # own prices can be above the text's dear end, or nothing at all
+    cheapest = min([DEAR, *(float(tariff.output_usd_per_mtok) for tariff in same.values())])
     return {
         **_served(),
         "rate_req_per_s": PEAK,
@@ -297,10 +301,12 @@ def _against_api(context: Context) -> Space:
         "ownership": WAYS,
         "place": PLACE,
         "api_usd_per_mtok": between(
-            cheapest, 15.0, "from the same model at its cheapest seller to the text's dear end"
+            cheapest, DEAR, "from the same model at its cheapest seller to the text's dear end"
         ),
         "input_price_ratio": between(
-            min([0.125, *ratios]), 1.0, "from an eighth, as frontier models ask, to as much as output"
+            min([0.125, *(ratio for ratio in ratios if ratio > 0)]),
+            1.0,
+            "from an eighth, as frontier models ask, to as much as output",
         ),
         "cached_price_ratio": Range(
             0.1, 1.0, "from a tenth of the input price, as sellers with a discount ask, to none"
@@ -321,7 +327,8 @@ def _owned(point: Point, context: Context) -> Answer:
     reading = np.asarray(point["input_price_ratio"] * point["api_usd_per_mtok"])
     tariff = Tariff(reading, point["api_usd_per_mtok"], point["cached_price_ratio"] * reading)
     mix = RequestMix(point["prompt"], point["answer"], point["prompt"] * point["cached_share"])
-    ratio = owned / api_usd_per_request(tariff, mix)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = owned / api_usd_per_request(tariff, mix)
     return Answer(np.nan_to_num(ratio, nan=np.inf) < 1, defined, ratio)
 
 
@@ -579,7 +586,7 @@ def by_origin(found: pd.DataFrame) -> pd.DataFrame:
         found.assign(index=found["index"].clip(lower=0))
         .groupby("origin", as_index=False)["index"]
         .sum()
-        .sort_values("index", ascending=False)
+        .sort_values("index", ascending=False, kind="stable")
     )
     rest = max(0.0, 1 - float(sums["index"].sum()))
     return pd.concat([sums, pd.DataFrame([{"origin": "together", "index": rest}])], ignore_index=True)

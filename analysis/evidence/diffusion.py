@@ -438,7 +438,9 @@ def by_task() -> pd.DataFrame:
     frame = decoder_tables.diffusion()
     rows = frame[(frame["source"] == "llada2.1") & (frame["model"] == "llada2.1-flash")]
     rows = rows[rows["task"] != "mean-of-domains"]
-    return rows[["task", "weights", "output_tok_per_s", "source"]].sort_values("output_tok_per_s", ignore_index=True)
+    return rows[["task", "weights", "output_tok_per_s", "source"]].sort_values(
+        "output_tok_per_s", kind="stable", ignore_index=True
+    )
 
 
 def tokens_by_batch() -> pd.DataFrame:
@@ -553,7 +555,7 @@ def on_other_hardware() -> pd.DataFrame:
     frame = decoder_tables.diffusion()
     rows = frame[(frame["model"] == "diffusiongemma-26b-a4b") & frame["output_tok_per_s"].notna()]
     kept = ["id", "accelerator", "accelerators", "engine", "weights", "task", "output_tok_per_s", "gain", "source"]
-    return rows[kept].sort_values("output_tok_per_s", ascending=False, ignore_index=True)
+    return rows[kept].sort_values("output_tok_per_s", ascending=False, kind="stable", ignore_index=True)
 
 
 # --- Closed systems: what could have made such a rate ------------------------------------------

@@ -136,7 +136,9 @@ def dense_by_batch() -> pd.DataFrame:
     1.38
     """
     frame = decoder_tables.speculation()
-    rows = frame[(frame["source"] == "eagle3") & (frame["accelerator"] == "h100-sxm")].sort_values(["method", "batch"])
+    rows = frame[(frame["source"] == "eagle3") & (frame["accelerator"] == "h100-sxm")].sort_values(
+        ["method", "batch"], kind="stable"
+    )
     one = replica("llama-3.1-8b", "h100-sxm", as_of=NEWEST)
     ratio = checking_ratio(one, batch=rows["batch"].to_numpy(), draft_length=3, engine="sglang")
     cycle_in_passes = ratio + drafting_share()
@@ -184,7 +186,7 @@ def sparse_by_batch() -> pd.DataFrame:
     """
     frame = decoder_tables.speculation()
     chart = frame[(frame["source"] == "vllm-p-eagle") & (frame["method"] == "eagle-3")]
-    rows = chart[chart["output_tok_per_s"].notna()].sort_values("batch")
+    rows = chart[chart["output_tok_per_s"].notna()].sort_values("batch", kind="stable")
     (tokens,) = chart[(chart["task"] == "speed-bench") & (chart["draft_length"] == 3)]["tokens_per_pass"]
     one = replica("gpt-oss-20b", "b200-sxm", as_of=NEWEST)
     ratio = checking_ratio(one, batch=rows["batch"].to_numpy(), draft_length=3, engine="vllm")
@@ -223,7 +225,7 @@ def many_experts_by_batch() -> pd.DataFrame:
     True
     """
     frame = decoder_tables.speculation()
-    rows = frame[frame["source"] == "vllm-eagle31"].sort_values("batch")
+    rows = frame[frame["source"] == "vllm-eagle31"].sort_values("batch", kind="stable")
     one = replica("kimi-k2", "gb200", as_of=NEWEST, gpus=4, weights="nvfp4")
     ratio = checking_ratio(one, batch=rows["batch"].to_numpy(), draft_length=3, engine="vllm")
     cycle_in_passes = ratio + drafting_share()
@@ -249,7 +251,7 @@ def plain_rates() -> pd.DataFrame:
     """
     frame = decoder_tables.speculation()
     rows = frame[(frame["source"] == "vllm-p-eagle") & (frame["method"] == "eagle-3")]
-    rows = rows[rows["baseline_tok_per_s"].notna()].sort_values("batch")
+    rows = rows[rows["baseline_tok_per_s"].notna()].sort_values("batch", kind="stable")
     one = replica("gpt-oss-20b", "b200-sxm", as_of=NEWEST)
     return _plain(one, rows["batch"].to_numpy(), rows["baseline_tok_per_s"].to_numpy())
 
@@ -263,7 +265,7 @@ def many_experts_rates() -> pd.DataFrame:
     True
     """
     frame = decoder_tables.speculation()
-    rows = frame[frame["source"] == "vllm-eagle31"].sort_values("batch")
+    rows = frame[frame["source"] == "vllm-eagle31"].sort_values("batch", kind="stable")
     one = replica("kimi-k2", "gb200", as_of=NEWEST, gpus=4, weights="nvfp4")
     batch = rows["batch"].to_numpy()
     return _plain(one, batch, batch * rows["baseline_tok_per_s"].to_numpy())
@@ -332,7 +334,7 @@ def costs_of_a_cycle() -> pd.DataFrame:
                 "source": "specforge",
             }
         )
-    return pd.DataFrame(found).sort_values(["kind", "measured"], ignore_index=True)
+    return pd.DataFrame(found).sort_values(["kind", "measured"], kind="stable", ignore_index=True)
 
 
 def _routed(one: Replica) -> list[tuple[int, int]]:
@@ -381,7 +383,7 @@ def at_one_stream() -> pd.DataFrame:
         )
         .reset_index()
     )
-    return found.sort_values(["baseline", "median"], ascending=[False, False], ignore_index=True)
+    return found.sort_values(["baseline", "median"], ascending=[False, False], kind="stable", ignore_index=True)
 
 
 def tokens_by_task() -> pd.DataFrame:
@@ -407,7 +409,9 @@ def tokens_by_task() -> pd.DataFrame:
     rows = frame[frame["source"].isin(("specdecode-bench", "vllm-24344")) & frame["tokens_per_pass"].notna()]
     accepted = implied_acceptance(rows["tokens_per_pass"].to_numpy(), draft_length=rows["draft_length"].to_numpy())
     kept = ["task", "method", "draft_length", "tokens_per_pass", "acceptance", "source"]
-    return rows.assign(acceptance=accepted)[kept].sort_values(["task", "method", "draft_length"], ignore_index=True)
+    return rows.assign(acceptance=accepted)[kept].sort_values(
+        ["task", "method", "draft_length"], kind="stable", ignore_index=True
+    )
 
 
 def sweep_drafts(*, acceptance: ArrayLike, draft_length: ArrayLike, draft_cost: float) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from analysis.evidence.claims.registry import Context, Counterfactual, Evidence,
 from analysis.evidence.claims.serving import ANSWER, ENGINE, LARGE_DENSE, PROMPT, WHOLE_NODE, WIDTHS, by_replica
 from analysis.evidence.scenarios import Choice, Point, Range, Space, fixed
 from analysis.model import decoders
-from analysis.model.queueing import Service, rate_within_budget
+from analysis.model.queueing import Service
 from analysis.reference import tables
 from analysis.reference.efficiency import memory_rule, slots
 from analysis.reference.specs import Decoder, Efficiency, Replica
@@ -247,6 +247,8 @@ def breakthrough(point: Point, context: Context) -> Outcome:
     return Outcome(true, value=rivals / diffusion, defined=defined)
 
 
+#: Steps from one request to as many as fit.
+_STEPS = 24
 TINY = Stated(1, 8, "1", "tiny: 1 to 8 requests at a time")
 
 
@@ -268,7 +270,6 @@ TINY = Stated(1, 8, "1", "tiny: 1 to 8 requests at a time")
 def batches_stay_tiny(point: Point, context: Context) -> Outcome:
     """A model that decodes token by token has to keep its batches tiny to answer within a second."""
 
-    # at the largest rate whose mean keeps the budget: one more in the replica for each request that a stay brings
     def of(replica: Replica, reached: Efficiency, at: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
         plain = Service.of(
             replica,
@@ -278,8 +279,19 @@ def batches_stay_tiny(point: Point, context: Context) -> Outcome:
             rule=memory_rule(ENGINE),
             efficiency=reached,
         )
-        rate = np.asarray(rate_within_budget(plain, at["budget_s"]))
-        return np.where(rate > 0, np.minimum(1 + rate * at["budget_s"], plain.room), 0.0)
+        # a stay grows with the batch: where it passes the budget, between the steps of a ladder
+        most = np.maximum(np.asarray(plain.room), 1.0)
+        batches = most ** np.linspace(0, 1, _STEPS)[:, None]
+        stays = np.asarray(plain.stay_s(batches))
+        late = stays > at["budget_s"]
+        first = np.argmax(late, axis=0)
+        below, beyond = (
+            np.take_along_axis(part, np.maximum(first - back, 0)[None], 0)[0]
+            for part, back in ((np.log(stays), 1), (np.log(stays), 0))
+        )
+        share = (np.log(at["budget_s"]) - below) / np.where(beyond > below, beyond - below, 1.0)
+        found = most ** ((np.maximum(first - 1, 0) + share) / (_STEPS - 1))
+        return np.where(late[0] | (plain.room < 1), 0.0, np.where(late.any(axis=0), found, most))
 
     batch = by_replica(point, of)
     return Outcome(TINY.contains(batch), value=batch, defined=batch >= 1)

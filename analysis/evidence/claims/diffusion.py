@@ -424,4 +424,4 @@ def winners(context: Context) -> pd.DataFrame:
     first = np.argmin(np.stack([seconds[name] for name in names]), axis=0)
     shares = [float(np.mean(first == index)) for index in range(len(names))]
     frame = pd.DataFrame({"decoder": names, "share": shares})
-    return frame.sort_values("share", ascending=False, ignore_index=True)
+    return frame.sort_values("share", ascending=False, kind="stable", ignore_index=True)

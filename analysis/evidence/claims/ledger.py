@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -68,12 +68,12 @@ def verdicts(
 
 @dataclass(frozen=True)
 class _Watched(Context):
-    """A context that notes whether anybody asks it for prices."""
+    """A context that notes what it is asked for: the day, or prices."""
 
     asked: list[str] = field(default_factory=list, compare=False)
 
     def __getattribute__(self, name: str) -> Any:
-        if name == "prices":
+        if name in ("prices", "as_of"):
             object.__getattribute__(self, "asked").append(name)
         return object.__getattribute__(self, name)
 
@@ -100,12 +100,17 @@ def priced(*, as_of: date) -> list[str]:
 
 
 def _asks_for_prices(claim: Claim, as_of: date) -> bool:
+    return "prices" in _asked(claim, as_of)
+
+
+def _asked(claim: Claim, as_of: date) -> set[str]:
+    """Return what a claim asks its context for; one that asks for nothing has the same verdict on every day."""
     watched = _Watched(as_of, BOOK)
     if isinstance(claim, Computed):
         claim.outcome(sample(claim.space(watched), count=_FEW_SAMPLES), watched)
     elif isinstance(claim, MarketFact):
         claim.test(watched)
-    return bool(watched.asked)
+    return set(watched.asked)
 
 
 def changes(found: Iterable[Verdict]) -> pd.DataFrame:
@@ -143,10 +148,20 @@ def changes(found: Iterable[Verdict]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
+#: Verdicts of claims that ask for nothing: the same on another day, and with other prices.
+_ALWAYS: dict[str, tuple[Claim, Verdict]] = {}
+
+
 def _evaluated(claim: Claim, context: Context) -> Verdict:
     """Evaluate a claim; where the tables have nothing on that day, the claim says so."""
+    known = _ALWAYS.get(claim.id)
+    if known is not None and known[0] is claim:
+        return replace(known[1], context=context)
     try:
-        return evaluate(claim, context)
+        verdict = evaluate(claim, context)
+        if not _asked(claim, context.as_of):
+            _ALWAYS[claim.id] = claim, verdict
+        return verdict
     except InputError as absent:
         no_data = "unsupported" if claim.kind == "market fact" else "undefined"
         return Verdict(claim, context, no_data, decided_by=f"no data on that day ({absent})", share_undefined=1.0)
