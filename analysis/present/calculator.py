@@ -689,8 +689,10 @@ def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
         )
     budget = {
         "data": {"values": [{"name": "budget"}]},
-        "transform": [{"calculate": "budget_s", "as": "time"}],
+        "transform": [{"calculate": "budget_s", "as": "time"}, {"calculate": "0", "as": "rate"}],
         "layer": [
+            # where no line is drawn, the axis still has an end
+            {"mark": {"type": "point", "opacity": 0}, "encoding": {"x": x}},
             {"mark": {"type": "rule", "color": theme.INK.colour, "strokeDash": [6, 4]}},
             {
                 "mark": {"type": "text", "align": "left", "dx": 4, "dy": -7, "color": theme.SOFT.colour},
