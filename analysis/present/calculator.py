@@ -190,7 +190,7 @@ GROUPS = (
             _number("api_output_usd_per_mtok", "Output", "USD/Mtok", 0, 1e4, "A million tokens of answers."),
             _number("discount", "Discount", "", 0, 0.99, "Batch tiers give half.", default=0, slider=0.01),
             _number("thinking", "Hidden tokens", "tokens", 0, 1e6, "Thinking that is billed as output.", default=0),
-            _number("api_first_s", "First token after", "s", 0, 1000, "Empty: not known.", optional=True),
+            _number("api_first_s", "First token after", "s", 0, 1000, "As listed, thinking included.", optional=True),
             _number("api_tok_per_s", "Then", "tokens/s", 0, 1e5, "Empty: not known.", optional=True),
         ),
     ),
@@ -603,6 +603,117 @@ def _chart() -> dict[str, Any]:
     }
 
 
+#: Points of each line of the second chart.
+_POINTS = 48
+
+
+def _copies() -> list[str]:
+    """Lines of the chain that the second chart needs."""
+    needed = {"budget_s"}
+    for suffix in workload.DECODERS:
+        own = {symbol for symbol, _ in workload.curve(suffix)} | {workload.THIS.n}
+        needed |= {str(symbol) for _, value in workload.curve(suffix) for symbol in value.free_symbols - own}
+        needed |= {f"{line}_{suffix}" for line in ("room", "replicas", "each_req_per_s", "metric_s", "reason")}
+    return sorted(needed)
+
+
+def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
+    """Show the time that the budget is about against the load of a node, which follows the form on the same page.
+
+    Parameters
+    ----------
+    fills : sequence of Fill
+        As in `show`.
+    name, alt : str
+        As in `analysis.present.display.figure`.
+
+    Returns
+    -------
+    Shown
+        A chart that starts with the first example.
+    """
+    found = compute(baseline({"workload": "0"}, fills)[1])
+    x = {
+        "field": "rate",
+        "type": "quantitative",
+        "title": "Requests per second of a node",
+        "axis": {"tickCount": 6, "format": "~g"},
+    }
+    y = {
+        "field": "time",
+        "type": "quantitative",
+        "title": "What the budget is about (s)",
+        "scale": {"type": "log", "nice": False, "padding": 12},
+        "axis": {"tickCount": 6, "format": "~g"},
+    }
+    layers: list[dict[str, Any]] = []
+    for suffix in workload.DECODERS:
+        words, mark = OPTIONS[suffix]
+        steps_of = workload.curve(suffix)
+        names = {symbol: f"datum.{symbol.name}" for symbol in (workload.THIS.n, *(symbol for symbol, _ in steps_of))}
+        rows = [{"share": k / (_POINTS - 1), "name": words} for k in range(_POINTS)]
+        layers.append(
+            {
+                "data": {"values": rows},
+                "transform": [
+                    {"filter": f"reason_{suffix} != 1"},
+                    {"calculate": f"pow(max(room_{suffix}, 1), datum.share)", "as": workload.THIS.n.name},
+                    *(
+                        {"calculate": vega.expression(value, names=names), "as": symbol.name}
+                        for symbol, value in steps_of
+                    ),
+                    {"calculate": f"datum.this_h * replicas_{suffix}", "as": "rate"},
+                    {"calculate": "datum.this_m", "as": "time"},
+                ],
+                "mark": {"type": "line", "color": mark.colour, "strokeDash": list(mark.dash) or [1, 0]},
+                "encoding": {"x": x, "y": y, "order": {"field": "share", "type": "quantitative"}},
+            }
+        )
+        layers.append(
+            {
+                "data": {"values": [{"name": words}]},
+                "transform": [
+                    {"filter": f"reason_{suffix} == 0"},
+                    {"calculate": f"each_req_per_s_{suffix} * replicas_{suffix}", "as": "rate"},
+                    {"calculate": f"metric_s_{suffix}", "as": "time"},
+                ],
+                "layer": [
+                    {"mark": {"type": "point", "color": mark.colour, "shape": mark.shape, "size": 90, "opacity": 1}},
+                    {
+                        "mark": {"type": "text", "color": mark.colour, "align": "right", "dx": -8, "dy": -8},
+                        "encoding": {"text": {"field": "name", "type": "nominal"}},
+                    },
+                ],
+                "encoding": {"x": x, "y": y},
+            }
+        )
+    budget = {
+        "data": {"values": [{"name": "budget"}]},
+        "transform": [{"calculate": "budget_s", "as": "time"}, {"calculate": "0", "as": "rate"}],
+        "layer": [
+            # where no line is drawn, the axis still has an end
+            {"mark": {"type": "point", "opacity": 0}, "encoding": {"x": x}},
+            {"mark": {"type": "rule", "color": theme.INK.colour, "strokeDash": [6, 4]}},
+            {
+                "mark": {"type": "text", "align": "left", "dx": 4, "dy": -7, "color": theme.SOFT.colour},
+                "encoding": {"text": {"field": "name", "type": "nominal"}, "x": {"value": 0}},
+            },
+        ],
+        "encoding": {"y": y},
+    }
+    spec = {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "config": theme.config(),
+        "description": alt,
+        "params": [{"name": line, "value": display.rounded(float(found[line]))} for line in _copies()],
+        "layer": [*layers, budget],
+        "width": theme.WIDTH,
+        "height": theme.HEIGHT,
+        "usermeta": {"name": name, "fluid": True, "embedOptions": {"actions": False, "renderer": "svg"}},
+    }
+    return display.Shown({display.VEGA_LITE: spec, "text/plain": f"[chart] {alt}"})
+
+
 def show(choices: Sequence[Choice], fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
     """Show the page: the chart that holds the chain, the form and the table for the site's renderer.
 
@@ -706,6 +817,7 @@ def _page(choices: Sequence[Choice], fills: Sequence[Fill], typed: Mapping[str, 
         ],
         "missing": {by_symbol[symbol].name: words for symbol, words in MISSING.items()},
         "formats": FORMATS,
+        "copies": _copies(),
         "cells": _cells(),
         "answers": ANSWERS,
         "notes": NOTES,

@@ -123,6 +123,8 @@ def numbers(spec: Mapping[str, Any]) -> str:
         heads = [titles.get(column) or display.readable(column) for column in shown]
         cells = [[html.escape(_as_drawn(value)) for value in frame[column]] for column in shown]
         tables.append(display.markup(heads, cells, [pd.api.types.is_numeric_dtype(frame[c]) for c in shown]))
+    if not tables:
+        return ""
     return (
         '<details class="chart-data"><summary>The numbers in this chart</summary>\n'
         + "\n".join(tables)

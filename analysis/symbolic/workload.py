@@ -783,6 +783,16 @@ def lines() -> tuple[Line, ...]:
     return tuple(of.lines)
 
 
+def curve(suffix: str) -> list[tuple[Symbol, Expr]]:
+    """List the lines of a replica that holds ``this_n`` requests, in order: time of a pass to the budget's time.
+
+    Their other symbols are lines of `chain`.
+    """
+    of = _Lines()
+    found = _state_lines(_rates(of), _decoder(of, suffix), judged=True)
+    return [(_own(name), value.xreplace(dict(CONSTANTS))) for name, value, _ in found]
+
+
 @cache
 def chain() -> tuple[Line, ...]:
     """List every line with the numbers of its constants in place: what a page computes."""

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from analysis.present import calculator, display
-from analysis.publish import site as publish
 from analysis.publish.notebooks import BOOK
 
 pytestmark = pytest.mark.browser
@@ -52,9 +51,10 @@ READY = "() => document.getElementById('calculator')?.dataset.done"
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(request: pytest.FixtureRequest) -> Path:
     look.chromium_or_skip()
-    return publish.build(out=tmp_path_factory.mktemp("site"))
+    built: Path = request.getfixturevalue("built")
+    return built
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def stored() -> tuple[dict[str, Any], dict[str, Any]]:
         output["data"][display.VEGA_LITE]
         for cell in notebook["cells"]
         for output in cell.get("outputs", [])
-        if display.VEGA_LITE in output.get("data", {})
+        if "calculator" in output.get("data", {}).get(display.VEGA_LITE, {}).get("usermeta", {})
     )
     return spec, json.loads(spec["usermeta"]["calculator"])
 
@@ -163,6 +163,23 @@ def test_cells_show_the_numbers_to_three_digits(visit: look.Visit) -> None:
             assert number == pytest.approx(float(expected[f"{line}_ar"]), rel=5e-3), words
     assert re.search(r"\$[\d.]+ a request", sentence)
     assert page["start"]["in_prompt"] == 8000
+
+
+def test_second_chart_follows_the_form(visit: look.Visit) -> None:
+    """Where its mark stands is what the table says, and its line goes through the mark."""
+    visit.page.evaluate(SET, [{"workload": "3"}, {}])
+    names = ["metric_s_ar", "each_req_per_s_ar", "budget_s", "room_dl"]
+    (got, _, _) = visit.page.evaluate(READ, names)
+    read = """(names) => {
+      const view = document.querySelector("#fig-calculator-load-chart").view;
+      return Object.fromEntries(names.map((name) => [name, view.signal(name)]));
+    }"""
+    visit.page.wait_for_function(
+        "(time) => document.querySelector('#fig-calculator-load-chart').view.signal('metric_s_ar') === time",
+        arg=got["metric_s_ar"],
+    )
+    assert visit.page.evaluate(read, names) == got
+    assert visit.problems == []
 
 
 def test_every_example_says_an_answer(visit: look.Visit) -> None:

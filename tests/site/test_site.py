@@ -25,9 +25,8 @@ visited: set[str] = set()
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the site from nothing: pages of an earlier build would hide what a change breaks."""
-    return publish.build(out=tmp_path_factory.mktemp("site"))
+def site(built: Path) -> Path:
+    return built
 
 
 @pytest.fixture(scope="module")

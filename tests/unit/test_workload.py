@@ -1,6 +1,7 @@
 """The computation of the page "Your workload": units, and agreement with the model wherever the page goes."""
 
 import json
+import re
 from functools import cache
 
 import numpy as np
@@ -279,6 +280,22 @@ def test_page_refuses_strange_fills_and_choices():
         calculator.show(choices, [*filled(), strange], **shown)
     with pytest.raises(InputError, match="a choice of api"):
         calculator.show([one for one in choices if one.name != "api"], filled(), **shown)
+
+
+def test_second_chart_holds_what_it_computes_from():
+    """Each line that its curves use is a parameter of it, and starts with the number of the first example."""
+    shown = calculator.load(filled(), name="fig-calculator-load", alt="Lines that rise with the load of a node.")
+    spec = shown.data[display.VEGA_LITE]
+    start = {param["name"]: param["value"] for param in spec["params"]}
+    found = calculator.compute(calculator.baseline({"workload": "0"}, filled())[1])
+    assert start["metric_s_dl"] == pytest.approx(float(found["metric_s_dl"]), rel=1e-5)
+    used = {
+        name
+        for part in display.walk(spec)
+        for step in part.get("transform", [])
+        for name in re.findall(r"(?<![.\w])[a-z]\w*(?!\w*\()", step.get("calculate", step.get("filter", "")))
+    }
+    assert used - {"datum", "pow", "max", "min", "exp", "log", "sqrt", "e"} <= set(start)
 
 
 def test_page_is_the_same_twice_and_escapes_what_it_is_handed():

@@ -21,6 +21,8 @@
   const start = () => ({ choices: { workload: page.choices.workload.default }, typed: {} });
   let state = start();
   let view = null;
+  // charts beside it that show the same numbers otherwise
+  const followers = new Map();
 
   // ---------------------------------------------------------------------- what the choices fill in
 
@@ -145,8 +147,14 @@
       await view.runAsync();
       if (mine !== turn) return;
       show(chosen, values);
+      await Promise.all([...followers.values()].map(follow));
     } else return;
     root.dataset.done = String(mine);
+  }
+
+  function follow(other) {
+    for (const name of page.copies) other.signal(name, line(name));
+    return other.runAsync();
   }
 
   function writeForm(chosen, values) {
@@ -222,8 +230,9 @@
     update();
   });
   document.addEventListener("chart-drawn", (event) => {
-    if (event.target.id !== source.dataset.calculator) return;
-    view = event.target.view;
+    if (event.target.id === source.dataset.calculator) view = event.target.view;
+    else if (event.target.id.startsWith("fig-calculator-")) followers.set(event.target.id, event.target.view);
+    else return;
     update();
   });
   recall();

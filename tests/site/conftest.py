@@ -1,0 +1,43 @@
+"""The site is built once for a run, by whichever worker comes first; the others wait for it."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from analysis.publish import site as publish
+
+#: A build takes half a minute on an idle machine.
+PATIENCE_S = 600
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site from nothing: pages of an earlier build would hide what a change breaks."""
+    own = tmp_path_factory.getbasetemp()
+    # the folders of all workers of a run lie in one
+    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "built"
+    try:
+        shared.mkdir()
+    except FileExistsError:
+        return _waited_for(shared)
+    try:
+        site = publish.build(out=shared)
+    except BaseException as error:
+        (shared / "failed").write_text(str(error))
+        raise
+    (shared / "done").touch()
+    return site
+
+
+def _waited_for(shared: Path) -> Path:
+    for _ in range(PATIENCE_S):
+        if (shared / "failed").exists():
+            raise publish.BuildError((shared / "failed").read_text())
+        if (shared / "done").exists():
+            return shared / "_build" / "html"
+        time.sleep(1)
+    raise publish.BuildError(f"no site after {PATIENCE_S} s")
