@@ -4,7 +4,7 @@ BIN    := .venv/bin
 READY  := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help book test soak mutants pythons notebooks calibrate bench serve lock clean
+.PHONY: help book pdf test soak mutants pythons notebooks calibrate bench serve lock clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ $(READY): requirements.txt requirements.lock pyproject.toml
 
 book: $(READY)  ## build the site into _build/html; with PRICES=file.csv OUT=folder again with own prices
 	@$(if $(PRICES)$(OUT),$(BIN)/python -m analysis report $(if $(PRICES),--prices "$(PRICES)") $(if $(OUT),--out "$(OUT)"),$(BIN)/python -m analysis.publish.site)
+
+pdf: book  ## print every page of the site into _build/report.pdf, by the system's Chromium
+	@$(BIN)/python -m analysis.publish.pdf
 
 test: $(READY)  ## check everything: style, types, floors, units, data, claims, notebooks, site
 	@$(BIN)/python -m pytest
@@ -41,8 +44,8 @@ calibrate: $(READY)  ## fit the constants on the declared measurements, write da
 	@$(BIN)/python -m analysis.evidence.accuracy
 	@$(BIN)/python -m analysis.evidence.validation
 
-bench: $(READY)  ## measure the budgets against a named baseline
-	@$(BIN)/python tests/bench/bench.py
+bench: $(READY)  ## measure the budgets against a named baseline; with STORE=1 keep them for the page on speed
+	@$(BIN)/python tests/bench/bench.py $(if $(STORE),--store)
 
 serve: book  ## build the site and show it at http://127.0.0.1:8000
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html 8000

@@ -1117,7 +1117,9 @@ def capacity(
         raise refusal.at(where) from None
     chosen = plan.best(found) if tp is None else int(tp)
     fleet, shape = found[chosen], next(each for each in shapes if each.replica.gpus == chosen)
-    if method == "simulation" and fleet.latency_floor_s is not None:
+    limit = shape.replica.architecture.max_context
+    beyond = limit is not None and workload.input_tokens + workload.output_tokens > limit
+    if method == "simulation" and fleet.latency_floor_s is not None and not beyond:
         traffic = _traffic(trace, input_tokens, workload)
         fleet = _simulated(shape, decoder, workload, traffic, usd, int(spares), seed)
         others = {width: each for width, each in found.items() if width != chosen}

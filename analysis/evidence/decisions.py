@@ -586,7 +586,7 @@ def by_origin(found: pd.DataFrame) -> pd.DataFrame:
         found.assign(index=found["index"].clip(lower=0))
         .groupby("origin", as_index=False)["index"]
         .sum()
-        .sort_values("index", ascending=False)
+        .sort_values("index", ascending=False, kind="stable")
     )
     rest = max(0.0, 1 - float(sums["index"].sum()))
     return pd.concat([sums, pd.DataFrame([{"origin": "together", "index": rest}])], ignore_index=True)

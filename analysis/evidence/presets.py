@@ -12,12 +12,15 @@ from datetime import date
 from itertools import product
 from typing import Any
 
+import pandas as pd
+
 from analysis.inputs import InputError
 from analysis.model.decoding import CHUNK_TOKENS, peaks
 from analysis.model.figures import figures
 from analysis.model.ownership import bought_usd_per_node_hour, sunk_usd_per_node_hour
+from analysis.model.simulation import Server, Traffic, serve_runs
 from analysis.model.transformer import kv_replication
-from analysis.present.calculator import Choice, Fill, Filled, Option
+from analysis.present.calculator import Choice, Fill, Filled, Option, baseline, compute
 from analysis.reference import model_config, tables
 from analysis.reference.efficiency import efficiency, memory_rule, slots
 from analysis.reference.own_prices import OwnPrices
@@ -372,3 +375,72 @@ def _of_engine(engine: str, part: Accelerator, plain: Any) -> dict[str, float]:
         "slots": slots(engine),
         "chunk_tokens": CHUNK_TOKENS,
     }
+
+
+# --- The page against a replay -------------------------------------------------------------------
+
+
+def replays(*, as_of: date, prices: OwnPrices | None = None, count: int = 5_000, seed: int = 0) -> pd.DataFrame:
+    """Replay the examples request by request, one token at a time, at the load that the page gives each replica.
+
+    Parameters
+    ----------
+    as_of : date
+        Day of the prices and data sheets.
+    prices : OwnPrices, optional
+        As `analysis.reference.tables.table`.
+    count : int
+        Requests of each run. [1]
+    seed : int
+        Of their arrivals.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``work``, ``mean_s`` and ``replayed_mean_s``, ``p95_s`` and ``replayed_p95_s`` of whole answers without
+        the time outside the GPU [s], ``trusted``: whether the page marks its percentile as within its range. Examples
+        that the page calls infeasible, or that wait for room, are left out.
+
+    Raises
+    ------
+    InputError
+        As `fills`.
+
+    Examples
+    --------
+    >>> frame = replays(as_of=tables.NEWEST, count=2000)
+    >>> bool((frame["replayed_p95_s"] > frame["replayed_mean_s"]).all())
+    True
+    """
+    filled = fills(as_of=as_of, prices=prices)
+    rows = []
+    for i, work in enumerate(WORKLOADS):
+        chosen, values = baseline({"workload": str(i)}, filled)
+        page = compute(values)
+        if page["reason_ar"] != 0 or page["each_req_per_s_ar"] >= page["h_ar_full"]:
+            continue
+        weights = None if chosen["weights"] == RELEASED else chosen["weights"]
+        replica = model_config.replica(
+            chosen["model"], chosen["gpu"], as_of=as_of, gpus=int(chosen["gpus"]), weights=weights
+        )
+        engine = chosen["engine"]
+        served = serve_runs(
+            Server(replica, efficiency=efficiency(replica, engine), slots=slots(engine), rule=memory_rule(engine)),
+            Traffic(values["prompt"], values["answer"], values["cached"]),
+            rate_req_per_s=float(page["each_req_per_s_ar"]),
+            count=count,
+            runs=3,
+            seed=seed,
+        )
+        outside = values["overhead_s"] or 0.0
+        rows.append(
+            {
+                "work": work.name,
+                "mean_s": float(page["latency_s_ar"]),
+                "replayed_mean_s": served.mean_s().value,
+                "p95_s": float(page["p95_s_ar"]) - outside,
+                "replayed_p95_s": served.percentile_s(95).value,
+                "trusted": bool(page["trusted_ar"]),
+            }
+        )
+    return pd.DataFrame(rows)

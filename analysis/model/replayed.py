@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,8 +11,9 @@ from analysis.inputs import InputError, not_negative
 from analysis.model import simulation
 from analysis.model.capacity import Fleet, Shape, Shares, check, full_usd_per_mtok
 from analysis.model.cost import cost_usd_per_mtok
-from analysis.model.simulation.capacity import REQUESTS, alone_s
+from analysis.model.simulation.capacity import MOST_REQUESTS, REQUESTS, alone_s
 from analysis.model.simulation.records import SLOTS
+from analysis.model.simulation.serving import EDGE, needed
 from analysis.reference.specs import Decoder, Workload
 
 #: A simulated fleet is not larger than this by its spares.
@@ -114,6 +116,10 @@ def fleet_by_simulation(
     if extra > MOST_SPARES:
         raise InputError("spares", spares, f"at most {MOST_SPARES:,} in a simulation")
     asked: dict[str, Any] = {"percentile": workload.percentile, "metric": workload.metric, "seed": seed}
+    if traffic.trace is None:
+        # a high percentile needs more requests, so that some lie beyond it
+        beyond = math.ceil(needed(workload.percentile) / (1 - 2 * EDGE)) + 2
+        requests = max(requests, min(beyond, MOST_REQUESTS))
     found = simulation.capacity_by_simulation(
         server,
         traffic,

@@ -424,22 +424,24 @@ _WHY_API = ("", "too slow", "")
 _BOUNDS = ("reading weights", "matmuls", "reading the cache", "attention", "fixed time", "communication", "activations")
 #: Rows of the table: words, lines of the chain, how they are written; whether they need a price; the API's line.
 ROWS: tuple[tuple[str, str, str, bool, str | None], ...] = (
+    ("Cost of a request", "request_usd", "usd", True, "request_usd_api"),
+    ("Cost of a million answer tokens", "cost_usd_per_mtok", "usd", True, "cost_usd_per_mtok_api"),
+    ("the same, if it never idled", "saturated_usd_per_mtok", "usd", False, None),
+    ("Bill of a month", "month_usd", "usd", True, "month_usd_api"),
+    ("Cheaper than the API from", "breakeven", "share", False, None),
+    ("Nodes, spares included", "nodes", "whole", True, None),
+    ("Utilization over the day", "utilization", "share", True, None),
     ("Alone, without any load", "floor_s", "s", False, None),
-    ("On average at the busiest hour", "metric_s", "s", True, "metric_s_api"),
+    ("At the busiest hour, what the budget is about", "metric_s", "s", True, "metric_s_api"),
     ("95 of 100 whole answers within", "p95_s", "s", True, None),
     ("A pass then", "pass_s", "s", True, None),
     ("which is mostly", "bound", "words", True, None),
     ("Requests in a replica then", "batch", "number", True, None),
     ("Requests under way in all", "concurrency", "number", True, None),
     ("A replica takes at most", "replica_req_per_s", "per_s", True, None),
-    ("Nodes, spares included", "nodes", "whole", True, None),
-    ("Utilization over the day", "utilization", "share", True, None),
-    ("Cost of a request", "request_usd", "usd", True, "request_usd_api"),
-    ("Cost of a million answer tokens", "cost_usd_per_mtok", "usd", True, "cost_usd_per_mtok_api"),
-    ("the same, if it never idled", "saturated_usd_per_mtok", "usd", False, None),
-    ("Bill of a month", "month_usd", "usd", True, "month_usd_api"),
-    ("Cheaper than the API from", "breakeven", "share", False, None),
 )
+#: Rows with which something else begins: nodes, time, what happens inside.
+_FIRST = ("nodes", "floor_s", "pass_s")
 _RIVAL = "against {request_usd_api|usd} at the API"
 _SLOW_RIVAL = "while the API, at {request_usd_api|usd}, takes {metric_s_api|s}"
 
@@ -741,8 +743,9 @@ def markup(page: Mapping[str, Any]) -> tuple[str, str]:
 <button type="button" data-do="share">Copy a link to these numbers</button>
 <span class="calc-shared" role="status"></span></p>
 {_table()}
-<p class="calc-help">* outside the range in which this percentile was compared with replayed queues: simulate it.
-Late answers count as useful here; the command below also says how many are late.</p>
+<p class="calc-help">* outside the range in which this percentile was compared with replayed queues: simulate it,
+by the command below.
+The cost counts late answers too.</p>
 <ul class="calc-notes"></ul>
 <p>The same replayed request by request, with its percentiles:</p>
 <pre class="calc-command" tabindex="0"></pre>
@@ -805,10 +808,10 @@ def _table() -> str:
         for suffix, (words, _) in OPTIONS.items()
     )
     body = "\n".join(
-        f'<tr><th scope="row">{html.escape(words)}</th>'
+        f'<tr{" class=calc-first" if line in _FIRST else ""}><th scope="row">{html.escape(words)}</th>'
         + "".join(f'<td class="number" data-cell="{i}.{j}"></td>' for j in range(len(OPTIONS)))
         + "</tr>"
-        for i, (words, *_) in enumerate(ROWS)
+        for i, (words, line, *_) in enumerate(ROWS)
     )
     return (
         '<div class="table-scroll tex2jax_ignore" role="group" tabindex="0" aria-label="The result in numbers">'

@@ -13,26 +13,37 @@ from typing import Any
 import altair as alt
 import numpy as np
 import pandas as pd
-from sympy import Expr, Symbol, lambdify
+from sympy import Expr, Integer, Piecewise, Symbol, lambdify
 
 from analysis.inputs import InputError
 from analysis.present import charts, theme, vega
-from analysis.symbolic import cost, decoding, roofline
+from analysis.symbolic import cost, decoders, decoding, roofline
 from analysis.symbols import (
     ANSWER_PASSES,
     API_PRICE,
     BASE_TIME,
     BYTES_PER_WEIGHT,
+    CONTEXT,
+    CONTEXT_SCALE,
+    FLOP_PER_WEIGHT,
+    KAPPA,
     MEM_BW,
+    N_MATMUL,
+    OVERHEAD,
     PASS_TIME,
     PEAK,
+    POSITION_TIME,
     POSITIONS,
     PRICE,
     PROMPT_TIME,
+    RIDGE_POSITIONS,
     SEC_PER_HOUR,
+    SEQ_POSITIONS,
     SEQUENCE_TIME,
     SEQUENCES,
+    STREAMED,
     TOK_PER_MTOK,
+    TOKENS_KEPT,
     TPUT,
     UTIL,
     WEIGHTS,
@@ -93,7 +104,7 @@ class Mark:
     words : str
         What is written before the value.
     format : str
-        How the value is written, in the notation of d3-format.
+        How the value is written, in the notation of d3-format; not at all if empty.
     mark : theme.Mark
         Its hue.
     """
@@ -208,7 +219,7 @@ def _rule(
 ) -> Any:
     """Draw a rule where an expression says, and write its value beside it."""
     first = pd.DataFrame([{"words": rule.words, "start": float(_at(rule.value, start))}])
-    written = f"datum.words + ' ' + format(datum.{field}, '{rule.format}')"
+    written = f"datum.words + ' ' + format(datum.{field}, '{rule.format}')" if rule.format else "datum.words"
     inside = f"datum.{field} >= {axis.low} && datum.{field} <= {axis.high}"
     base = (
         alt.Chart(first)
@@ -354,4 +365,66 @@ def gain_of_batch(*, base_s: float, sequence_s: float, prompt_s: float, answer_p
             Slider(ANSWER_PASSES, "Answer (tokens)", 10, 3000, 10, answer_passes),
         ],
         horizontals=[Mark(decoding.largest_swing(), "at most", ",.3~r", theme.INK)],
+    )
+
+
+def gain_of_wide_passes(
+    *,
+    positions: float,
+    tokens_per_pass: float,
+    context_tokens: float,
+    ridge_positions: float,
+    context_scale_tokens: float,
+    overhead_positions: float,
+) -> Any:
+    """Gain of w positions for tau tokens over one for one against the batch, and where it ends; chapter 8.
+
+    Parameters
+    ----------
+    positions, tokens_per_pass : float
+        Of a pass, for each sequence. [1, token]
+    context_tokens : float
+        Cached tokens of each sequence. [token]
+    ridge_positions, context_scale_tokens, overhead_positions : float
+        Scales of the pass, as `analysis.model.head_to_head.scales` has them. [1, token, 1]
+
+    Returns
+    -------
+    altair chart
+
+    Examples
+    --------
+    >>> chart = gain_of_wide_passes(
+    ...     positions=32,
+    ...     tokens_per_pass=4,
+    ...     context_tokens=500,
+    ...     ridge_positions=290,
+    ...     context_scale_tokens=390,
+    ...     overhead_positions=200,
+    ... )
+    >>> [param["name"] for param in chart.to_dict()["params"]][:2]
+    ['sequence_positions', 'tokens_kept']
+    """
+    # the time of one position is the unit, so that weights, bandwidth and peak are the three scales
+    units = {FLOP_PER_WEIGHT: 1, N_MATMUL: 1, PEAK: 1, MEM_BW: 1, POSITION_TIME: 1}
+    scales = {STREAMED: RIDGE_POSITIONS, KAPPA: 1 / CONTEXT_SCALE}
+    early, late = (batch.subs(units) for batch in (decoders.breakeven_batch(), decoders.breakeven_batch_past_ridge()))
+    # negative: never; each holds on its side of the ridge
+    crossing = Piecewise((early, (early > 0) & (early <= RIDGE_POSITIONS)), (late, late > RIDGE_POSITIONS), (0, True))
+    return line(
+        decoders.gain().subs(scales).subs(units),
+        along=SEQUENCES,
+        x=Axis("Batch", 1, 1024, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]),
+        y=Axis("Tokens over one at a time", 0.1, 20, [0.1, 0.2, 0.5, 1, 2, 5, 10, 20]),
+        sliders=[
+            Slider(SEQ_POSITIONS, "Positions of a pass", 2, 256, 1, positions),
+            Slider(TOKENS_KEPT, "Tokens that it keeps", 1, 20, 0.1, tokens_per_pass),
+            Slider(CONTEXT, "Context (tokens)", 0, 16_000, 100, context_tokens),
+            Slider(RIDGE_POSITIONS, "Ridge (positions)", 50, 2000, 1, round(ridge_positions)),
+            Slider(CONTEXT_SCALE, "Context scale (tokens)", 50, 8000, 1, round(context_scale_tokens)),
+            Slider(OVERHEAD, "Fixed time (positions)", 0, 2000, 1, round(overhead_positions)),
+        ],
+        verticals=[Mark(crossing, "ahead up to", ",.0f", theme.INK)],
+        horizontals=[Mark(Integer(1), "one at a time", "")],
+        mark=theme.DIFFUSION,
     )

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from analysis.inputs import InputError, Words, whole
+from analysis.inputs import InputError, Words, not_negative, positive, whole
 from analysis.reference import own_prices
 from analysis.reference.own_prices import OWN_SOURCE, OwnPrices, overlay
 from analysis.reference.rows import (
@@ -1037,6 +1037,46 @@ def ttft(model: str, *, as_of: date) -> dict[str, Any] | None:
         "api_ttft_thinking": best["thinking"],
         "api_ttft_as_of": best["as_of"].isoformat(),
     }
+
+
+#: What `make bench STORE=1` measured last, on the machine that it names.
+BENCH = DATA / "derived" / "bench.csv"
+BENCH_COLUMNS = ("what", "value", "unit", "budget", "kept", "baseline", "ratio", "date", "cpu")
+
+
+def bench(path: Path = BENCH) -> pd.DataFrame:
+    """Read what the report itself takes: times, rates and sizes, each beside its budget and a named baseline.
+
+    Parameters
+    ----------
+    path : Path
+        The table.
+
+    Returns
+    -------
+    DataFrame
+        Columns of the file; ``value`` in ``unit``, ``ratio`` of it to the ``baseline`` (NaN without one).
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, a number is none, or a row has no date.
+
+    Examples
+    --------
+    >>> set(bench()["kept"]) <= {"yes", "no", ""}
+    True
+    """
+    rows = read_csv_strict(path, BENCH_COLUMNS)
+    frame = pd.DataFrame(rows, columns=[*BENCH_COLUMNS, "row"])
+    for row in rows:
+        at = partial(place, path, int(row["row"]))
+        not_negative.parse(at("value"), row["value"])
+        parse_date(at("date"), row["date"])
+        if row["ratio"]:
+            positive.parse(at("ratio"), row["ratio"])
+    numbers = {column: pd.to_numeric(frame[column]) for column in ("value", "ratio")}
+    return frame.drop(columns="row").assign(**numbers)
 
 
 def known_sources(*, prices: OwnPrices | None = None) -> pd.DataFrame:

@@ -1,15 +1,19 @@
 """Measure the budgets of the report: ``make bench``.
 
 Each line says what was measured, its budget, and how it compares with a named baseline. Times are the best of
-several runs, interpreter start-up apart; they depend on the machine and no test asserts one.
+several runs, interpreter start-up apart; they depend on the machine and no test asserts one. ``make bench STORE=1``
+keeps them in data/derived/bench.csv, which the page on speed shows.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
+import platform
 import random
+import re
 import sys
 import tempfile
 import time
@@ -94,6 +98,54 @@ def pages() -> Iterator[Line]:
         f"{heaviest[0] / 1.26:.2f} of the theme as it comes (1.26 MB)",
     )
     yield at_most(f"first chart after load ({slowest[1]})", slowest[0], 0.5)
+
+
+#: From the event of an input to the frame that shows the new number, the middle of many. [ms].
+_SLIDE = """
+async ([chart, input, low, high]) => {
+  const slider = document.querySelector(input);
+  const view = () => document.querySelector(chart).view;
+  const times = [];
+  for (let i = 0; i < 40; i++) {
+    slider.value = low + ((high - low) * ((i * 17) % 40)) / 40;
+    const start = performance.now();
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+    await view().runAsync();
+    await new Promise(requestAnimationFrame);
+    times.push(performance.now() - start);
+    await new Promise((rest) => setTimeout(rest, 30));
+  }
+  return times.sort((a, b) => a - b)[20];
+}
+"""
+
+
+def sliders() -> Iterator[Line]:
+    """Move a slider of a chapter and one of the calculator: how long until the new number stands."""
+    from browser import chromium, find_chromium, serve
+
+    if find_chromium() is None:
+        yield Line("sliders in a browser", "not measured", "", None, "no Chromium here")
+        return
+    moves = {
+        "cost": ("#fig-cost-move-chart", '#fig-cost-move input[name="price"]', 1, 120),
+        "calculator": ("#fig-calculator-chart", '[data-slider="in_day_share"]', 0.1, 1),
+    }
+    with serve(ROOT / "_build" / "html") as origin, chromium() as browser:
+        for name, move in moves.items():
+            page = browser.new_context().new_page()
+            page.goto(f"{origin}/book/{name}.html", wait_until="load")
+            page.wait_for_function("(chart) => document.querySelector(chart)?.view", arg=move[0])
+            page.wait_for_timeout(1000)
+            took_s = page.evaluate(_SLIDE, list(move)) / 1e3
+            yield Line(
+                f"slider to new value ({name})",
+                f"{1e3 * took_s:.0f} ms",
+                "at most 50 ms",
+                took_s <= 0.05,
+                "one frame 17 ms",
+            )
+            page.context.close()
 
 
 def pass_times() -> Iterator[Line]:
@@ -222,14 +274,54 @@ def ledger() -> Iterator[Line]:
     yield Line("every verdict of the ledger", f"{seconds:.2f} s", "", None, f"{len(REGISTRY)} statements")
 
 
+def processor() -> str:
+    """Name the processor, and how many of its cores are ours."""
+    named = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError):
+        known = re.search(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+        named = known[1] if known else named
+    return f"{' '.join(named.split())}, {len(os.sched_getaffinity(0))} cores"
+
+
+def stored(line: Line, *, day: date, cpu: str) -> list[str] | None:
+    """Take a line apart for the table: number and unit, ratio and the name of what it is a ratio to.
+
+    A line that was not measured is not kept.
+    """
+    number = re.fullmatch(r"([\d.,]+) (\S.*)", line.measured)
+    if number is None:
+        return None
+    ratio = re.fullmatch(r"([\d.,]+) (?:times|of) (\S.*)", line.against)
+    return [
+        line.what,
+        number[1].replace(",", ""),
+        number[2],
+        line.budget,
+        {True: "yes", False: "no", None: ""}[line.kept],
+        ratio[2] if ratio else "",
+        ratio[1].replace(",", "") if ratio else "",
+        day.isoformat(),
+        cpu,
+    ]
+
+
 def main() -> None:
-    """Print one line for each measurement as soon as it is known."""
+    """Print one line for each measurement as soon as it is known; with ``--store`` keep them all."""
     os.chdir(ROOT)
-    for part in (ledger, pass_times, serving, imports, site_and_chapters, pages):
+    rows = []
+    for part in (ledger, pass_times, serving, imports, site_and_chapters, pages, sliders):
         for line in part():
             kept = {True: "kept", False: "MISSED", None: ""}[line.kept]
             sys.stdout.write(f"{line.what:<58} {line.measured:>16}  {line.budget:<22} {kept:<7} {line.against}\n")
             sys.stdout.flush()
+            # a machine that measures has a clock; no page and no test reads it
+            rows.append(stored(line, day=date.today(), cpu=processor()))
+    if "--store" in sys.argv[1:]:
+        from analysis.inputs import write_files
+        from analysis.reference.rows import csv_lines
+        from analysis.reference.tables import BENCH, BENCH_COLUMNS
+
+        write_files([(BENCH, csv_lines(BENCH_COLUMNS, [row for row in rows if row is not None]))])
 
 
 if __name__ == "__main__":

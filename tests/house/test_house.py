@@ -73,3 +73,17 @@ def test_equal_values_stay_in_order_on_every_processor() -> None:
                 found += [f"{path.name} {cell['id']}" for _ in unstable_sorts("".join(cell["source"]))]
     assert found == [], 'a sort without kind="stable"'
     assert list(unstable_sorts('f.sort_values("a")\nf.sort_values("a", kind="stable")\nf.sort_values(["a"])')) == [1]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("floor", ["symbolic", "model"])
+def test_every_module_of_a_floor_has_its_place_on_its_page(floor: str) -> None:
+    """Asked before a release; parts that only serve the module beside them need none."""
+    parts = {"model.simulation.coefficients", "model.simulation.compiled", "model.simulation.plain"}
+    page = (ROOT / "book" / "api" / f"{floor}.md").read_text(encoding="utf-8")
+    there = {
+        ".".join(path.relative_to(ROOT / "analysis").with_suffix("").parts)
+        for path in (ROOT / "analysis" / floor).rglob("*.py")
+        if path.stem != "__init__"
+    }
+    assert [name for name in sorted(there - parts) if f".. automodule:: analysis.{name}\n" not in page] == []

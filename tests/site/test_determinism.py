@@ -63,7 +63,7 @@ def test_sites_of_two_folders_and_two_places_are_the_same_to_the_byte(
     built = []
     for folder, place in zip(("here", "some other place/b"), list(PLACES.values())[:2], strict=True):
         tree = tmp_path / folder
-        for part in (*report.PARTS, "analysis"):
+        for part in (*report.PARTS, "analysis", "data"):
             source = ROOT / part
             copy = shutil.copytree if source.is_dir() else shutil.copy
             (tree / part).parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,14 @@ import pytest
 
 from analysis.model import decoders, decoding, ownership, prefill, roofline
 from analysis.model.decoding import IDEAL, Demand, Part, Peaks
-from analysis.model.transformer import kv_bytes_per_sequence, kv_replication, pass_work, weight_bytes
+from analysis.model.transformer import (
+    expert_union,
+    kv_bytes_per_sequence,
+    kv_replication,
+    pass_work,
+    weight_bytes,
+    weight_bytes_of_parts,
+)
 from analysis.reference.efficiency import efficiency
 from analysis.reference.model_config import replica
 from analysis.reference.specs import Decoder, Efficiency, MemoryRule, Ownership, Replica
@@ -116,6 +123,22 @@ def test_what_a_pass_asks_is_what_its_parts_add_up_to(name: str, parts: list[Par
     assert asked["prompt_layers"] == (asked["plain_layers"] if PROMPT in parts else 0)
 
 
+@pytest.mark.parametrize("parts", [[Part(1.0, 9.0, 4.0)], [Part(2.0, 900.0), Part(1.0, 9.0, 3.0, "last")]], ids=len)
+def test_skewed_routing_leaves_experts_unused_by_every_part(parts: list[Part]) -> None:
+    """An expert is in use unless no part needs it; the weights of a pass are those of the experts in use."""
+    skewed = replace(SPARSE, expert_skew=0.3)
+    asked = decoding.demand(skewed, *parts)
+    unused = math.prod(
+        1 - float(expert_union(part.positions, experts=8, top_k=2, skew=0.3, sequences=part.batch)) for part in parts
+    )
+    row = 32 * 2 * 3 * 4096 * 14336
+    assert float(asked.expert_row_flop) == pytest.approx(8 * row * (1 - unused) / 2, rel=1e-9)
+    of_parts = [(part.batch, part.positions) for part in parts]
+    weights = weight_bytes_of_parts(SPARSE.architecture, SPARSE.precision, of_parts, skew=0.3)
+    assert float(asked.weight_byte) == pytest.approx(float(weights) / 2, rel=1e-9)
+    assert float(asked.weight_byte) < float(decoding.demand(SPARSE, *parts).weight_byte)
+
+
 def test_numbers_moved_by_one_position_of_a_layer() -> None:
     """Llama-3.1-8B: 8 x 4,096 on each GPU; 32 x 256 + 2,048 around attention and 3 x 14,336 inside the MLP, split."""
     whole, split = 32 * 8 * 4096, 32 * (32 * 256 + 2048 + 3 * 14336)
@@ -190,6 +213,15 @@ def test_defaults_are_one_position_all_logits_no_cache_one_prompt_and_the_ideal(
         (decoding.run_s, load | {"batch": 4}, {"slots": math.inf, "efficiency": IDEAL}),
         (decoding.max_load_tok_per_s, load, {"cached_tokens": 0, "slots": math.inf, "rule": MemoryRule(0.9)}),
     ]
+    # a batch so large that each position counts
+    assert decoding.floor_s(PAIR, batch=9000, context_tokens=0) == decoding.floor_s(
+        PAIR, batch=9000, context_tokens=0, positions=1
+    )
+    plain, said = (
+        decoding.token_steps(PAIR, batch=4, **load, **cached) for cached in ({}, {"cached_tokens": 0, "others": 3})
+    )
+    assert [step.count for step in plain] == [step.count for step in said]
+    assert plain[1].asked.attention_flop == said[1].asked.attention_flop
     for function, given, left_out in pairs:
         assert function(PAIR, **given) == function(PAIR, **given, **left_out), function.__name__
     assert decoders.saturated_req_per_s(PAIR, Decoder.autoregressive(), **load) == decoders.saturated_req_per_s(

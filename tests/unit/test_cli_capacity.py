@@ -195,3 +195,12 @@ def test_lengths_are_needed_without_a_trace(capsys):
         refused(capsys, *NODE, *ask, "--input-tokens", "9")
         == "--output-tokens: got nothing, expected tokens of the answer"
     )
+
+
+def test_a_simulation_keeps_the_limit_of_the_model_and_takes_high_percentiles(capsys):
+    small = ["--model", "llama-3.1-8b", "--gpu", "h100-sxm", "--gpus", "1", "--node-usd-per-hour", "3"]
+    ask = ["--rate-req-per-s", "1", "--output-tokens", "50", "--budget-s", "60", "--method", "simulation"]
+    found = answer(capsys, *small, *ask, "--percentile", "95", "--input-tokens", "150000")
+    assert found["feasible"] is False
+    assert "exceed the model's context of 131,072" in found["reason"]
+    assert answer(capsys, *small, *ask, "--percentile", "99.99", "--input-tokens", "500")["nodes"] == 1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from analysis.inputs import InputError
 from analysis.model import decoders, decoding
-from analysis.model.simulation import Estimate, Requests, Run, Server, Traffic, serve, serve_runs
+from analysis.model.simulation import Estimate, Requests, Run, Server, Traffic, compiled, serve, serve_runs
 from analysis.model.simulation.compiled import growing_s, overlapped, uniform
 from analysis.model.simulation.plain import serve_plainly
 from analysis.model.simulation.plain import uniform as plain_uniform
@@ -34,6 +34,7 @@ def server(model: str = "llama-3.1-8b", gpus: int = 1, *, ideal: bool = False, w
 LARGE = server("llama-3.1-70b", 8)
 SMALL = server()
 MIXED = server("gpt-oss-20b")
+SKEWED = replace(MIXED, replica=replace(MIXED.replica, expert_skew=0.5))
 
 
 # --- The compiled loop and the plain rules
@@ -58,7 +59,9 @@ def mixed(count: int, rate: float, *, seed: int = 3, longest: int = 2500) -> Req
         (server("llada-8b", decoder=Decoder.full_sequence(passes=16.5)), 8.0, 2),
         (server("gpt-oss-20b", chunk_tokens=300), 40.0, 1),
         (server("gpt-oss-20b", decoder=Decoder.speculative(acceptance=0.6, draft_length=2)), 40.0, 1),
-        (replace(MIXED, replica=replace(MIXED.replica, expert_skew=0.5)), 40.0, 1),
+        (SKEWED, 40.0, 1),
+        (replace(SKEWED, decoder=Decoder.speculative(acceptance=0.6, draft_length=2, draft_cost=0.1)), 40.0, 1),
+        (replace(SKEWED, decoder=Decoder.full_sequence(passes=5)), 20.0, 1),
         (server("deepseek-v3.2", 16, ideal=True), 40.0, 1),
         (server("deepseek-v3.2", 16, decoder=Decoder.diffusion(block_tokens=32, passes=4)), 20.0, 1),
     ],
@@ -118,6 +121,19 @@ def test_both_draw_the_same_numbers() -> None:
     drawn = [uniform(seed, request, draw) for seed in (0, 7) for request in (0, 99) for draw in (-1, 3)]
     assert drawn == [plain_uniform(seed, request, draw) for seed in (0, 7) for request in (0, 99) for draw in (-1, 3)]
     assert np.mean([uniform(1, i, 0) for i in range(4000)]) == pytest.approx(0.5, abs=0.02)
+
+
+def test_without_a_place_for_compiled_code_it_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba refuses to cache where neither the folder of the source nor the user's own can be written."""
+    plain = compiled.numba.njit
+
+    def njit(**options: object) -> object:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return plain(**options)
+
+    monkeypatch.setattr(compiled.numba, "njit", njit)
+    assert compiled.compiled(lambda x: x + 1)(2) == 3
 
 
 # --- What must hold for any server
@@ -372,3 +388,35 @@ def test_what_cannot_be_is_refused(make, named: str) -> None:
     with pytest.raises(InputError) as refusal:
         make()
     assert named in str(refusal.value)
+
+
+# --- Before a release
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(40))
+def test_any_server_agrees_with_the_plain_rules(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    decoder = [
+        AR,
+        Decoder.speculative(acceptance=draw.uniform(0, 1), draft_length=int(draw.integers(1, 7)), draft_cost=0.1),
+        Decoder.diffusion(block_tokens=int(draw.integers(1, 65)), passes=draw.uniform(1, 20)),
+        Decoder.full_sequence(passes=draw.uniform(1, 20)),
+    ][seed % 4]
+    model, gpus = [("llama-3.1-8b", 1), ("gpt-oss-20b", 1), ("gemma-4-31b", 4), ("deepseek-v2-lite", 2)][seed // 4 % 4]
+    its = server(
+        model,
+        gpus,
+        ideal=bool(draw.integers(2)),
+        decoder=decoder,
+        slots=int(draw.integers(1, 40)),
+        chunk_tokens=int(draw.integers(50, 5000)),
+        prompts_per_pass=int(draw.integers(1, 5)),
+    )
+    requests = mixed(40, draw.uniform(5, 100), seed=seed, longest=9000)
+    replicas = int(draw.integers(1, 5))
+    first, end = serve_plainly(its, requests, replicas=replicas, seed=seed)
+    run = serve(its, requests, replicas=replicas, seed=seed)
+    latency = end - requests.arrival_s
+    assert run.end_s == pytest.approx(end, abs=1e-9 * latency.min())
+    assert run.first_s == pytest.approx(first, abs=1e-9 * latency.min())

@@ -7,6 +7,7 @@ import pytest
 from sympy import Symbol, tanh
 
 from analysis.inputs import InputError
+from analysis.model import head_to_head
 from analysis.present import display, moving
 from analysis.symbolic import cost, decoding, roofline
 from analysis.symbols import API_PRICE, PRICE, TPUT, UTIL, with_constants
@@ -19,6 +20,14 @@ CHARTS = {
     "cost": moving.cost_of_utilization(price_usd_per_node_hour=33, node_tok_per_s=3000, api_usd_per_mtok=10),
     "roofline": moving.time_of_positions(
         weights=8e9, bytes_per_weight=2, peak_flop_per_s=989.4e12, mem_bw_byte_per_s=3.35e12
+    ),
+    "head-to-head": moving.gain_of_wide_passes(
+        positions=32,
+        tokens_per_pass=4,
+        context_tokens=500,
+        ridge_positions=205,
+        context_scale_tokens=2065,
+        overhead_positions=207,
     ),
     "batching": moving.gain_of_batch(base_s=0.012, sequence_s=0.00016, prompt_s=0.4, answer_passes=300),
 }
@@ -64,6 +73,17 @@ def test_gain_of_a_batch_ends_at_the_largest_swing():
     end = [row for row in rows(spec) if "along" in row][-1]["start"]
     most = next(row for row in rows(spec) if row.get("words") == "at most")["start"]
     assert 0.9 * most < end < most
+
+
+def test_crossing_of_wide_passes_is_that_of_the_model():
+    """And alone, where the pass only reads, the gain is the tokens that it keeps."""
+    found = rows(json.loads(CHARTS["head-to-head"].to_json()))
+    crossing = next(row for row in found if row.get("words") == "ahead up to")["start"]
+    exact = head_to_head.breakeven_batch(
+        head_to_head.Scales(205, 2065, 207), positions=32, tokens_per_pass=4, context_tokens=500
+    )
+    assert crossing == pytest.approx(exact)
+    assert next(row for row in found if "along" in row)["start"] == pytest.approx(4)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,18 @@ def test_the_found_fleet_keeps_the_budget_and_one_node_fewer_does_not() -> None:
     assert found.latency_p99_s.value > found.latency_p95_s.value > found.latency_p50_s.value
 
 
+def test_a_budget_of_days_is_answered_as_soon_as_one_of_minutes() -> None:
+    """Runs grow with the budget up to 300,000 requests; what does not come to rest in them is not enough."""
+    nodes = [
+        capacity_by_simulation(
+            SMALL, TRAFFIC, rate_req_per_s=60.0, budget_s=d, percentile=95, requests=3000, runs=1, largest=False
+        ).nodes
+        for d in (30.0, 1e6)
+    ]
+    assert nodes[1] <= nodes[0]
+    assert nodes[1] >= 60.0 / saturated_req_per_s(SMALL, TRAFFIC)
+
+
 def test_nodes_fall_with_the_budget_and_rise_with_rate_and_bursts() -> None:
     def nodes(rate: float = 60.0, budget: float = 1.5, cv: float = 1.0) -> int:
         traffic = Traffic(1500, 200, arrival_cv=cv)
@@ -127,6 +139,7 @@ def test_budgets_of_first_and_further_tokens() -> None:
         ({"percentile": 100.0}, "percentile: got 100"),
         ({"percentile": 99.9}, "requests: got 2700, expected at least 10000"),
         ({"metric": "itl"}, "metric: got 'itl'"),
+        ({"rate_req_per_s": 1e6, "budget_s": 1e4}, "rate_req_per_s: got 1000000.0, expected at most"),
         ({"most_nodes": 2, "rate_req_per_s": 500.0}, "got a fleet beyond 2 nodes"),
         ({"replicas_per_node": 0.5}, "replicas_per_node: got 0.5"),
     ],

@@ -12,3 +12,4 @@ from analysis.evidence.claims import rivals as rivals
 from analysis.evidence.claims import roofline as roofline
 from analysis.evidence.claims import serving as serving
 from analysis.evidence.claims import speculation as speculation
+from analysis.evidence.claims import waiting as waiting

@@ -24,9 +24,9 @@ from analysis.symbolic import queueing as symbolic
 from analysis.symbols import BUDGET, LATENCY_FLOOR, MARGINAL
 from analysis.units import SECONDS_PER_HOUR
 
-#: Chapters and the labels of their claim checks. The law's statements move to a chapter of their own.
+#: Chapters and the labels of their claim checks.
 NIGHT: dict[str, Any] = {"chapter": "overnight", "anchor": "overnight-claims"}
-WAITING: dict[str, Any] = NIGHT
+WAITING: dict[str, Any] = {"chapter": "waiting", "anchor": "waiting-claims"}
 PLAIN = Decoder.autoregressive()
 #: Batches at which the time of a request is computed; between them it is interpolated.
 BATCHES = 14
@@ -72,35 +72,40 @@ class _Curve(NamedTuple):
         return np.where((self.stay_s[0] < budget_s) & (self.room >= 1), rate, 0.0)
 
 
-def _request(at: Point) -> dict[str, Any]:
+def request(at: Point) -> dict[str, Any]:
+    """Return the tokens of each sample's request."""
     return {"input_tokens": at["prompt"], "output_tokens": at["answer"]}
 
 
-def _room(replica: Replica, decoder: Decoder, at: Point) -> NDArray[np.float64]:
+def room_of(replica: Replica, decoder: Decoder, at: Point) -> NDArray[np.float64]:
+    """Count the requests that the replica's memory and engine hold. [1]."""
     return np.asarray(
-        decoders.largest_batch(replica, decoder, **_request(at), slots=slots(ENGINE), rule=memory_rule(ENGINE))
+        decoders.largest_batch(replica, decoder, **request(at), slots=slots(ENGINE), rule=memory_rule(ENGINE))
     )
 
 
-def _curve(replica: Replica, decoder: Decoder, reached: Efficiency, at: Point) -> _Curve:
-    room = _room(replica, decoder, at)
+def curve_of(replica: Replica, decoder: Decoder, reached: Efficiency, at: Point) -> _Curve:
+    """Compute the time of a request at a few batches up to the room."""
+    room = room_of(replica, decoder, at)
     batch = np.maximum(room, 1.0) ** np.linspace(0.0, 1.0, BATCHES)[:, None]
-    stay = decoders.served(replica, decoder, batch=batch, **_request(at), efficiency=reached).request_s
+    stay = decoders.served(replica, decoder, batch=batch, **request(at), efficiency=reached).request_s
     return _Curve(room, batch, np.asarray(stay))
 
 
-def _diffusion(at: Point) -> Decoder:
+def blocks(at: Point) -> Decoder:
+    """Return the block diffusion of each sample."""
     passes = np.maximum(np.asarray(at["block"]) / at["tokens_a_pass"], 1.0)
     return Decoder.diffusion(block_tokens=at["block"], passes=passes)
 
 
-def _drafts(at: Point) -> Decoder:
+def drafts(at: Point) -> Decoder:
+    """Return the drafts of each sample."""
     return Decoder.speculative(acceptance=at["acceptance"], draft_length=at["drafts"], draft_cost=at["draft_cost"])
 
 
 def _reading_share(replica: Replica, reached: Efficiency, at: Point, batch: Any) -> NDArray[np.float64]:
     """Share of a replica's time that reading prompts takes, with so many requests in it."""
-    held = decoders.served(replica, PLAIN, batch=batch, **_request(at), efficiency=reached)
+    held = decoders.served(replica, PLAIN, batch=batch, **request(at), efficiency=reached)
     return np.asarray(batch * held.prompt_s / held.request_s)
 
 
@@ -114,26 +119,26 @@ def _memory_share(replica: Replica, reached: Efficiency, at: Point, batch: Any) 
     return (1 - reading) * np.asarray(bound[0]) + reading * np.asarray(bound[1])
 
 
-def _saturated(decoder_of: Any) -> Any:
+def saturated(decoder_of: Any) -> Any:
     """Compute the rate of a replica that always has more waiting. [request/s]."""
 
     def of(replica: Replica, reached: Efficiency, at: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
-        load = {**_request(at), "slots": slots(ENGINE), "rule": memory_rule(ENGINE), "efficiency": reached}
+        load = {**request(at), "slots": slots(ENGINE), "rule": memory_rule(ENGINE), "efficiency": reached}
         return np.asarray(decoders.saturated_req_per_s(replica, decoder_of(at), **load))
 
     return of
 
 
-def _within(decoder_of: Any) -> Any:
+def within_budget(decoder_of: Any) -> Any:
     """Compute the largest rate of a replica at which the mean keeps the budget. [request/s]."""
 
     def of(replica: Replica, reached: Efficiency, at: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
-        return _curve(replica, decoder_of(at), reached, at).rate_within(at["budget_s"])
+        return curve_of(replica, decoder_of(at), reached, at).rate_within(at["budget_s"])
 
     return of
 
 
-def _by_split(point: Point, of: Any) -> NDArray[np.float64]:
+def by_split(point: Point, of: Any) -> NDArray[np.float64]:
     """Compute a rate of the node for each split of its GPUs, a row each."""
     shape = np.shape(point["model"])
     return np.array(
@@ -141,14 +146,15 @@ def _by_split(point: Point, of: Any) -> NDArray[np.float64]:
     )
 
 
-def _best(point: Point, decoder_of: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def best_split(point: Point, decoder_of: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Rate of a node within its budget and its saturated rate, at the split that gives the largest first."""
-    rates, full = (_by_split(point, of(decoder_of)) for of in (_within, _saturated))
+    rates, full = (by_split(point, of(decoder_of)) for of in (within_budget, saturated))
     best = np.argmax(rates, axis=0)[None]
     return np.take_along_axis(rates, best, axis=0)[0], np.take_along_axis(full, best, axis=0)[0]
 
 
-def _plain(at: Point) -> Decoder:
+def plain(at: Point) -> Decoder:
+    """Return one token after the other, whatever the sample."""
     return PLAIN
 
 
@@ -187,7 +193,7 @@ HARD = Range(1, 10, "from the second of the text to what a person waits for", fl
 def night_fits(point: Point, context: Context) -> Outcome:
     """Queues of millions of documents overnight are trivially batched."""
     # that they wait, so that a batch is never short of them, needs no test; that one node gets through them does
-    rate = _by_split(point, _saturated(_plain)).max(axis=0)
+    rate = by_split(point, saturated(plain)).max(axis=0)
     share = SECONDS_PER_HOUR * point["hours"] * rate / point["documents"]
     return Outcome(share >= 1, value=share)
 
@@ -224,7 +230,7 @@ def _on_both_paths(point: Point, of: Any) -> tuple[NDArray[np.float64], NDArray[
 
     def at_batch(live: bool) -> NDArray[np.float64]:
         def share(replica: Replica, reached: Efficiency, at: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
-            curve = _curve(replica, PLAIN, reached, at)
+            curve = curve_of(replica, PLAIN, reached, at)
             batch = curve.batch_at(at["rate"]) if live else curve.batch[-1]
             known = np.isfinite(batch) & (curve.room >= 1)
             return np.where(known, of(replica, reached, at, np.where(known, batch, 1.0)), np.nan)
@@ -287,7 +293,7 @@ def mostly_reading(point: Point, context: Context) -> Outcome:
     """The overnight job is mostly reading prompts."""
 
     def share(replica: Replica, reached: Efficiency, at: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
-        room = _room(replica, PLAIN, at)
+        room = room_of(replica, PLAIN, at)
         batch = np.maximum(room, 1.0) ** at["filled"]
         return np.where(room >= 1, _reading_share(replica, reached, at, batch), np.nan)
 
@@ -327,10 +333,10 @@ A_LITTLE_FASTER = Stated(1.0, 1.3, "1", "a little faster: 1.0 to 1.3 times")
 def diffusion_at_night(point: Point, context: Context) -> Outcome:
     """Overnight, diffusion is a little faster, and both fit on one node at a similar cost."""
     # each at the split of the node that reads most
-    blocks, plain = (_by_split(point, _saturated(of)).max(axis=0) for of in (_diffusion, _plain))
-    defined = (blocks > 0) & (plain > 0)
+    wide, narrow = (by_split(point, saturated(of)).max(axis=0) for of in (blocks, plain))
+    defined = (wide > 0) & (narrow > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.where(defined, blocks / plain, np.nan)
+        found = np.where(defined, wide / narrow, np.nan)
     return Outcome(A_LITTLE_FASTER.contains(np.nan_to_num(found)), value=found, defined=np.isfinite(found))
 
 
@@ -366,7 +372,7 @@ def mismatch_idles(point: Point, context: Context) -> Outcome:
     """Hardware idles because token-by-token decoding does not match how enterprises use models."""
     # of the shares whose product is utilization, the one that decoding and budget make is the smallest: what a node
     # sells within the budget over what it could make; against the day, and against nodes that come whole
-    within, full = _best(point, _plain)
+    within, full = best_split(point, plain)
     defined = within > 0
     with np.errstate(divide="ignore", invalid="ignore"):
         latency = within / full
@@ -406,7 +412,7 @@ def cannot_wait_for_a_batch(point: Point, context: Context) -> Outcome:
 
     # it cannot wait where the wait alone takes the second
     def pass_s(replica: Replica, reached: Efficiency, at: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
-        held = decoders.served(replica, PLAIN, batch=at["batch"], **_request(at), efficiency=reached)
+        held = decoders.served(replica, PLAIN, batch=at["batch"], **request(at), efficiency=reached)
         return np.asarray(held.cycle_s + held.prompt_s)
 
     collecting = (point["batch"] - 1) / point["rate"]
@@ -431,7 +437,7 @@ def singly(point: Point, context: Context) -> Outcome:
 
     # one at a time: fewer than one other request beside each, by Little's law
     def beside(replica: Replica, reached: Efficiency, at: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
-        curve = _curve(replica, PLAIN, reached, at)
+        curve = curve_of(replica, PLAIN, reached, at)
         return np.where(curve.room >= 1, curve.batch_at(at["rate"]) - 1, np.nan)
 
     found = by_replica(point, beside)
@@ -464,7 +470,7 @@ def never_enough_at_once(point: Point, context: Context) -> Outcome:
 
     # needed: the batch at which a node makes half of what it can; reached: rate times stay
     def reached_over_needed(replica: Replica, reach: Efficiency, at: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
-        curve = _curve(replica, PLAIN, reach, at)
+        curve = curve_of(replica, PLAIN, reach, at)
         needed = curve.batch_where(curve.batch / curve.stay_s, curve.saturated / 2)
         present = np.minimum(curve.batch_at(at["rate"]), curve.batch[-1])
         return np.where(curve.room >= 1, present / needed, np.nan)
@@ -526,11 +532,11 @@ def saturated_on_fewer(point: Point, context: Context) -> Outcome:
     smaller = pair == "8B diffusion for 70B plain"
     new_model = np.where(smaller, "llama-3.1-8b", point["model"])
     old_model = np.where(smaller, "llama-3.1-70b", point["model"])
-    within, full = _best({**point, "model": new_model}, _diffusion)
+    within, full = best_split({**point, "model": new_model}, blocks)
     rival = np.empty(np.shape(pair))
-    for rows, decoder_of in ((pair != "same model, drafts", _plain), (pair == "same model, drafts", _drafts)):
+    for rows, decoder_of in ((pair != "same model, drafts", plain), (pair == "same model, drafts", drafts)):
         at = {name: np.asarray(values)[rows] for name, values in {**point, "model": old_model}.items()}
-        rival[rows] = _by_split(at, _within(decoder_of)).max(axis=0)
+        rival[rows] = by_split(at, within_budget(decoder_of)).max(axis=0)
     defined = (within > 0) & (rival > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         nodes, others = (np.ceil(point["rate"] / rate) for rate in (within, rival))

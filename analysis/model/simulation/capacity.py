@@ -16,6 +16,10 @@ from analysis.model.simulation.serving import BEYOND, EDGE, Estimate, Metric, Ru
 REQUESTS = 20_000
 #: A run lasts at least so many budgets, so that a fleet that can't keep up is seen to fall behind.
 BUDGETS = 30
+#: Requests of a run at most, unless more are asked for.
+MOST_REQUESTS = 300_000
+#: A run has come to rest if it lasts so many mean latencies.
+STAYS = 10
 #: Share by which the largest rate may be missed.
 NEAR = 0.01
 #: Far enough apart that no request meets another. [s]
@@ -173,10 +177,11 @@ class _Search:
     saturated_req_per_s: float
 
     def served(self, *, replicas: int, rate_req_per_s: float) -> Runs | None:
-        """Serve, or None where more comes than the replicas could ever do."""
+        """Serve, or None where more comes than the replicas could ever do, or what they do does not come to rest."""
         if rate_req_per_s >= replicas * self.saturated_req_per_s:
             return None
-        count = max(self.requests, int(np.ceil(BUDGETS * self.budget_s * rate_req_per_s / (1 - 2 * EDGE))))
+        wanted = BUDGETS * self.budget_s * rate_req_per_s / (1 - 2 * EDGE)
+        count = max(self.requests, int(np.ceil(min(wanted, MOST_REQUESTS))))
         found = _runs(
             self.server,
             self.traffic,
@@ -186,7 +191,8 @@ class _Search:
             replicas=replicas,
             seed=self.seed,
         )
-        return Runs(tuple(found))
+        restless = self.traffic.trace is None and any(run.window_s < STAYS * run.mean_s() for run in found)
+        return None if restless else Runs(tuple(found))
 
     def time_s(self, served: Runs | None) -> Estimate:
         if served is None:
@@ -299,6 +305,7 @@ def capacity_by_simulation(
     runs: int = 5,
     requests: int = REQUESTS,
     most_nodes: int = 4096,
+    largest: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> Capacity:
     """Fewest nodes that keep a latency budget.
@@ -325,9 +332,11 @@ def capacity_by_simulation(
     runs : int
         Independent runs, from which the interval comes. [1]
     requests : int
-        Of each run, at least: more where the run would be shorter than thirty budgets. [1]
+        Of each run, at least: more, up to 300,000, where the run would be shorter than thirty budgets. [1]
     most_nodes : int
         Where the search ends. [1]
+    largest : bool
+        Whether to look for the largest rate of the found fleet too, which takes as long again.
     progress : callable, optional
         Called with each number of nodes before it is tried.
 
@@ -338,8 +347,8 @@ def capacity_by_simulation(
     Raises
     ------
     InputError
-        If a number is outside its domain, too few requests lie beyond the percentile, or more than
-        ``most_nodes`` are needed.
+        If a number is outside its domain, too few requests lie beyond the percentile, so many arrive that a run is
+        over before it has come to rest, or more than ``most_nodes`` are needed.
 
     Notes
     -----
@@ -363,10 +372,15 @@ def capacity_by_simulation(
     each = int(whole("replicas_per_node", replicas_per_node))
     budget = float(positive("budget_s", budget_s))
     saturated = saturated_req_per_s(server, traffic, seed=seed)
-    floor = alone_s(server, traffic, percentile=percentile, metric=metric, seed=seed)
+    floor = alone_s(server, traffic, percentile=percentile, metric=metric, count=requests, seed=seed)
     if not floor + overhead <= budget:
         return Capacity(floor + overhead, saturated * each, rate)
     search = _search(server, traffic, budget - overhead, percentile, metric, seed, runs, requests, saturated)
+    if traffic.trace is None:
+        stay_s = alone_s(server, traffic, percentile=50, count=requests, seed=seed)
+        highest = max(requests, MOST_REQUESTS) * (1 - 2 * EDGE) / (STAYS * stay_s)
+        if rate > highest:
+            raise InputError("rate_req_per_s", rate, f"at most {highest:.3g} in a simulation")
     tried: dict[int, tuple[Runs | None, Estimate]] = {}
 
     def time_s(nodes: int) -> Estimate:
@@ -394,7 +408,7 @@ def capacity_by_simulation(
         nodes_low=counts[1],
         nodes_high=counts[2],
         time_s=_later(time, overhead),
-        largest_req_per_s=_largest_rate(search, replicas=nodes * each, low=rate),
+        largest_req_per_s=_largest_rate(search, replicas=nodes * each, low=rate) if largest else None,
         goodput=served.goodput(search.budget_s, metric),
         busy=served.busy,
         latency_p50_s=_latency(served, 50, overhead_s),

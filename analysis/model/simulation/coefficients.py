@@ -18,10 +18,10 @@ from analysis.model.simulation.compiled import (
     AGAIN_S,
     BASE,
     CACHED,
+    EVENLY,
     EXPANDED_S,
     KEPT,
     KEPT_BYTE,
-    LEFT_OUT,
     LOGIT,
     LOGIT_MATMUL,
     LOOK_S,
@@ -97,7 +97,7 @@ def coefficients(
     attended = float(e.attention_mfu * rates.attention_flop_per_s)
     row_flop, row_moved = two.matmul_flop - one.matmul_flop, two.activation_byte - one.activation_byte
     experts = _experts(replica, e, bandwidth=bandwidth, multiplied=multiplied)
-    in_use_s = sum(float(row[READ]) * -np.expm1(row[LEFT_OUT]) for row in experts)
+    in_use_s = float((experts[:, READ] * experts[:, EVENLY]).sum())
     scalars = np.empty(SEEN + 1)
     scalars[WEIGHTS] = one.weight_byte / bandwidth - in_use_s
     scalars[ROW_MATMUL] = (row_flop - one.expert_flop + one.expert_flop / e.expert_mfu) / multiplied
@@ -121,22 +121,20 @@ def coefficients(
 
 
 def _experts(replica: Replica, e: Efficiency, *, bandwidth: float, multiplied: float) -> NDArray[np.float64]:
-    """One row for each chance of an expert to be used: logarithm, times of weights and of one row in every expert."""
+    """One row for each number of experts and top-k: chances to be used, times of weights and of a row in every one."""
     _, routed = transformer._streams(replica.architecture, replica.precision)
     sizes = decoding._sizes(replica.architecture).experts
     skew = float(replica.expert_skew)
-    chances: dict[float, NDArray[np.float64]] = {}
+    kinds: dict[float, NDArray[np.float64]] = {}
     for (byte, of, top_k), (row_flop, _, _) in zip(routed, sizes, strict=True):
         evenly = top_k / of
-        read_s = byte / replica.gpus / bandwidth
-        row_s = float(e.expert_rows) * row_flop / replica.gpus / float(e.expert_mfu) / multiplied
-        # skewed routing has favourites, as many as one position uses, and others
-        for chance, part in ((evenly + skew * (1 - evenly), evenly), ((1 - skew) * evenly, 1 - evenly)):
-            left_out = np.log1p(-chance) if chance < 1 else -np.inf
-            row = chances.setdefault(chance, np.array([left_out, 0.0, 0.0]))
-            row[READ] += part * read_s
-            row[ROWS] += part * row_s
-    return np.array(list(chances.values())).reshape(-1, 3)
+        if evenly not in kinds:
+            favourite, other = evenly + skew * (1 - evenly), (1 - skew) * evenly
+            logarithms = [np.log1p(-chance) if chance < 1 else -np.inf for chance in (evenly, favourite, other)]
+            kinds[evenly] = np.array([evenly, skew, *logarithms, 0.0, 0.0])
+        kinds[evenly][READ] += byte / replica.gpus / bandwidth
+        kinds[evenly][ROWS] += float(e.expert_rows) * row_flop / replica.gpus / float(e.expert_mfu) / multiplied
+    return np.array(list(kinds.values())).reshape(-1, ROWS + 1)
 
 
 def _readers(

@@ -16,8 +16,9 @@ import numpy as np
 
 #: Places in `Rules.scalars`, the constants of a pass.
 WEIGHTS, ROW_MATMUL, LOGIT_MATMUL, BASE, ROW, LOGIT, SEQUENCE, PROMPT, OVERLAP, CACHED, SEEN = range(11)
-#: Columns of `Rules.experts`: logarithm of the share that one row leaves out, and times of all in use.
-LEFT_OUT, READ, ROWS = range(3)
+#: Columns of `Rules.experts`: share that one position uses, skew, logarithms of the chance not to be used by a
+#: position (drawn evenly, as a favourite, as another), times of the weights and of one row if all are in use.
+EVENLY, SKEW, NOT_USED, NOT_FAVOURITE, NOT_OTHER, READ, ROWS = range(7)
 #: Columns of `Rules.readers`: times of one token read and of one look, windows, latent attention's other form,
 #: whether sums over sequences suffice, cache bytes of a token, tokens kept.
 READ_S, LOOK_S, REACH, CHUNKED, EXPANDED_S, AGAIN_S, SUMMED, KEPT_BYTE, KEPT = range(9)
@@ -33,7 +34,10 @@ NOW, END, RESERVED, CHANGED, NUMBER_S, BUSY_S, EACH_S, CACHED_S, LOOKS_S, CACHED
 
 
 class Rules(NamedTuple):
-    """What holds for the whole run: whole numbers, others, tables; ``alone`` keeps times of passes without a prompt."""
+    """What holds for the whole run: whole numbers, others, tables.
+
+    ``alone`` keeps times of passes without a prompt, ``unused`` the logarithms of the experts left out of a pass.
+    """
 
     kind: int
     positions: int
@@ -54,6 +58,7 @@ class Rules(NamedTuple):
     experts: Any
     readers: Any
     alone: Any
+    unused: Any
 
 
 class Work(NamedTuple):
@@ -111,13 +116,36 @@ def overlapped(reading, computing, exponent):
 
 
 @compiled
+def no_texts(rules):
+    """Begin to count the experts of a pass: none is used."""
+    for i in range(rules.experts.shape[0]):
+        rules.unused[i] = 0.0
+
+
+@compiled
+def add_texts(rules, texts, positions):
+    """Count the experts that texts of so many positions use; each text has favourites of its own."""
+    experts = rules.experts
+    if texts == 0.0:
+        return
+    for i in range(experts.shape[0]):
+        if experts[i, SKEW] == 0.0:
+            rules.unused[i] += texts * positions * experts[i, NOT_USED]
+            continue
+        evenly = experts[i, EVENLY]
+        used = -evenly * np.expm1(positions * experts[i, NOT_FAVOURITE])
+        used -= (1.0 - evenly) * np.expm1(positions * experts[i, NOT_OTHER])
+        rules.unused[i] += texts * np.log1p(-used)
+
+
+@compiled
 def rows_s(rules, rows, logits):
-    """Time of everything in a pass but attention, and what sequences and prompts add."""
+    """Time of everything in a pass but attention, and what sequences and prompts add; its texts are counted."""
     scalars, experts = rules.scalars, rules.experts
     reading = scalars[WEIGHTS]
     computing = rows * scalars[ROW_MATMUL] + logits * scalars[LOGIT_MATMUL]
     for i in range(experts.shape[0]):
-        in_use = -np.expm1(rows * experts[i, LEFT_OUT])
+        in_use = -np.expm1(rules.unused[i])
         reading += in_use * experts[i, READ]
         computing += in_use * experts[i, ROWS]
     phase = overlapped(reading, computing, scalars[OVERLAP])
@@ -377,6 +405,7 @@ def read_prompts(r, work, fleet, rules):
     state, readers = fleet.state, rules.readers
     budget, prompts, cached_s, looks_s = rules.chunk, 0, 0.0, 0.0
     state[r, READING] = 0
+    no_texts(rules)
     while budget > 0 and prompts < rules.prompts:
         request = state[r, PARTIAL]
         if request < 0:
@@ -394,6 +423,7 @@ def read_prompts(r, work, fleet, rules):
         for i in range(readers.shape[0]):
             cached_s += readers[i, READ_S] * read_of(readers, i, before)
             looks_s += look_s(readers, i, before, np.float64(take), True)
+        add_texts(rules, 1.0, np.float64(take))
         state[r, DONE] += take
         budget -= take
         prompts += 1
@@ -465,8 +495,16 @@ def compose(r, work, fleet, rules):
                     looks_step += look_s(readers, i, context + 1.0, 1.0, True) - look
     each_s = rules.alone[n]
     if prompts > 0 or kind == FULL or each_s == 0.0:
+        if kind == FULL:
+            for j in range(n):
+                request = fleet.items[r, j]
+                add_texts(rules, 1.0, np.float64(prompt_tokens(request, work) + work.output[request]))
+        else:
+            add_texts(rules, np.float64(n), w)
         each_s = rows_s(rules, rows + prompt_rows, rows + prompts) + scalars[SEQUENCE] * (n + prompts)
         if kind == SPECULATIVE and n > 0:
+            no_texts(rules)
+            add_texts(rules, np.float64(n), 1.0)
             drafting_s = rows_s(rules, np.float64(n), np.float64(n)) + scalars[SEQUENCE] * n
             each_s += rules.draft_share * drafting_s
         if prompts > 0:

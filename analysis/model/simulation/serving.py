@@ -181,6 +181,7 @@ def serve(
         experts=of.experts,
         readers=of.readers,
         alone=np.zeros(slots + 1),
+        unused=np.zeros(len(of.experts)),
     )
     by_block = count if kind in (c.SPECULATIVE, c.DIFFUSION) else 1
     work = c.Work(
