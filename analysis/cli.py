@@ -952,8 +952,8 @@ def _window(architecture: Any, tokens: float) -> tuple[dict[str, Any], list[str]
     return {"max_context_tokens": limit, "beyond_max_context": beyond}, [said] if beyond else []
 
 
-#: How percentiles are had; the closed form knows one kind of request and Poisson arrivals.
-METHODS = ("closed-form",)
+#: How percentiles are had: by the law of a waiting answer, or by replaying requests on the fleet.
+METHODS = ("closed-form", "simulation")
 
 
 def _shapes(
@@ -1010,9 +1010,9 @@ def _of_this_node(node: str, gpu: str, gpus: float, day: date, own: OwnPrices | 
 @click.option("--term", default="on-demand", show_default=True, help="With --node: the price term.")
 @click.option("--region", help="With --node: the region; without it the cheapest one is taken.")
 @click.option("--rate-req-per-s", metavar="R", type=Number(positive), required=True, help="Requests that arrive.")
-@click.option("--input-tokens", metavar="S", type=Number(positive), required=True, help="Tokens of the prompt.")
+@click.option("--input-tokens", metavar="S", type=Number(positive), help="Tokens of the prompt.")
 @click.option("--cached-tokens", metavar="S", type=Number(not_negative), default=0.0, help="Of them in a cache.")
-@click.option("--output-tokens", metavar="S", type=Number(at_least_one), required=True, help="Tokens of the answer.")
+@click.option("--output-tokens", metavar="S", type=Number(at_least_one), help="Tokens of the answer.")
 @click.option("--budget-s", metavar="D", type=Number(positive), required=True, help="Time that the metric may take.")
 @click.option(
     "--overhead-s", metavar="O", type=Number(not_negative), default=0.0, help="Time outside the GPU, part of it."
@@ -1032,8 +1032,18 @@ def _of_this_node(node: str, gpu: str, gpus: float, day: date, own: OwnPrices | 
     help="Percentage of the requests that have to keep the budget.",
 )
 @click.option(
-    "--cv", metavar="C", type=Number(not_negative), default=1.0, help="Variation of the gaps between arrivals."
+    "--cv",
+    metavar="C",
+    type=Number(not_negative),
+    help="Variation of the gaps between arrivals; 1, Poisson, if left out.",
 )
+@click.option(
+    "--trace",
+    "trace_file",
+    metavar="FILE",
+    help="Simulation: arrivals of a trace, and its lengths where none are given; the rate scales its time.",
+)
+@click.option("--seed", metavar="N", type=Number(whole_from_zero), help="Simulation: seed of the draws, 0 if left out.")
 @click.option("--spares", metavar="K", type=Number(whole_from_zero), default=0.0, help="Nodes that may fail.")
 @click.option(
     "--method", type=click.Choice(METHODS), default=METHODS[0], show_default=True, help="How percentiles are had."
@@ -1056,14 +1066,16 @@ def capacity(
     term: str,
     region: str | None,
     rate_req_per_s: float,
-    input_tokens: float,
+    input_tokens: float | None,
     cached_tokens: float,
-    output_tokens: float,
+    output_tokens: float | None,
     budget_s: float,
     overhead_s: float,
     metric: Any,
     percentile: float,
-    cv: float,
+    cv: float | None,
+    trace_file: str | None,
+    seed: float | None,
     spares: float,
     method: str,
     own: OwnPrices | None,
@@ -1082,16 +1094,16 @@ def capacity(
     usd = price["price_usd_per_node_hour"]
     shapes = _shapes(model, gpu, gpus, tp, weights, kv, engine, ideal)
     decoder = _decoder(**described)
+    trace = _trace(trace_file, method, cv, seed)
+    lengths = _mean_lengths(trace, input_tokens, cached_tokens, output_tokens)
     workload = Workload(
         rate_req_per_s=rate_req_per_s,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
+        **lengths,
         budget_s=budget_s,
-        cached_tokens=cached_tokens,
         percentile=percentile,
         metric=metric,
         overhead_s=overhead_s,
-        cv=cv,
+        cv=1.0 if cv is None else cv,
     )
     try:
         if tp is not None:
@@ -1099,10 +1111,20 @@ def capacity(
             shapes[0].service(decoder, workload).floor_s()
         found = plan.fleets(shapes, decoder, workload, price_usd_per_node_hour=usd, spares=int(spares))
     except InputError as refusal:
-        where = {"cached_tokens": "--cached-tokens", "tensor_parallel": "--tp"}.get(refusal.where, refusal.where)
+        where = {"cached_tokens": "--cached-tokens", "tensor_parallel": "--tp", "spares": "--spares"}.get(
+            refusal.where, refusal.where
+        )
         raise refusal.at(where) from None
     chosen = plan.best(found) if tp is None else int(tp)
     fleet, shape = found[chosen], next(each for each in shapes if each.replica.gpus == chosen)
+    if method == "simulation" and fleet.latency_floor_s is not None:
+        traffic = _traffic(trace, input_tokens, workload)
+        fleet = _simulated(shape, decoder, workload, traffic, usd, int(spares), seed)
+        others = {width: each for width, each in found.items() if width != chosen}
+        by_width = {each.replica.gpus: each for each in shapes}
+        for width, each in others.items():
+            others[width] = _alone(each, by_width[width], decoder, workload, traffic, seed)
+        found = {width: others.get(width, fleet) for width in found}
     floors = [each.latency_floor_s for each in found.values() if each.latency_floor_s is not None]
     floor = fleet.latency_floor_s if tp is not None or not floors else min(floors)
     shares = fleet.shares
@@ -1120,6 +1142,11 @@ def capacity(
         "kind": "ideal" if ideal else "prediction",
         "method": method,
         "extrapolated": fleet.extrapolated,
+        "nodes_low": fleet.nodes_low,
+        "nodes_high": fleet.nodes_high,
+        "input_tokens": workload.input_tokens,
+        "output_tokens": workload.output_tokens,
+        "time_s": fleet.time_s,
         "load": fleet.load,
         "busy": fleet.busy,
         "lambda_sat_req_per_s": fleet.node_saturated_req_per_s,
@@ -1136,7 +1163,7 @@ def capacity(
         "cost_usd_per_mtok": fleet.cost_usd_per_mtok,
         "usd_per_request": None
         if fleet.cost_usd_per_mtok is None
-        else fleet.cost_usd_per_mtok * output_tokens / TOKENS_PER_MTOK,
+        else fleet.cost_usd_per_mtok * workload.output_tokens / TOKENS_PER_MTOK,
         "feasible_shapes": [
             {
                 "tp": width,
@@ -1151,9 +1178,97 @@ def capacity(
         ],
         **price,
     }
-    if node is not None and fleet.feasible:
+    if node is not None and fleet.feasible and method == "closed-form":
         result["cheapest_node"] = _cheapest_node(plan, shapes, decoder, workload, term, as_of, own, int(spares))
     _print(result, as_json=as_json, text=_capacity_text(result, node))
+
+
+def _trace(file: str | None, method: str, cv: float | None, seed: float | None) -> Any:
+    """Read the trace, and refuse what the closed form can't use."""
+    if method == "closed-form":
+        for option, value in (("--trace", file), ("--seed", seed)):
+            if value is not None:
+                raise InputError(option, value, "--method simulation beside it")
+    if file is None:
+        return None
+    if cv is not None:
+        raise InputError("--cv", cv, "nothing beside --trace, which has arrivals of its own")
+    from analysis.reference.traces import read
+
+    return read(Path(file))
+
+
+def _mean_lengths(trace: Any, prompt: float | None, cached: float, answer: float | None) -> dict[str, Any]:
+    """Take the lengths that are given, else the means of the trace."""
+    if trace is not None and prompt is None and answer is None and not cached:
+        columns = ("input_tokens", "output_tokens", "cached_tokens")
+        return {name: float(getattr(trace, name).mean()) for name in columns}
+    for option, value in (("--input-tokens", prompt), ("--output-tokens", answer)):
+        if value is None:
+            raise InputError(option, None, f"tokens of the {'prompt' if 'in' in option else 'answer'}")
+    return {"input_tokens": float(prompt or 0), "output_tokens": float(answer or 0), "cached_tokens": cached}
+
+
+def _traffic(trace: Any, prompt: float | None, workload: Any) -> Any:
+    """Make the requests of a trace, with lengths of its own or with the ones that were given."""
+    from analysis.model.simulation import Requests, Traffic
+
+    if trace is None:
+        return None
+    if prompt is None:
+        return Traffic(trace=Requests(trace.arrival_s, trace.input_tokens, trace.output_tokens, trace.cached_tokens))
+    lengths = (workload.input_tokens, workload.output_tokens, workload.cached_tokens)
+    return Traffic(trace=Requests(trace.arrival_s, *lengths))
+
+
+def _simulated(
+    shape: Any, decoder: Any, workload: Any, traffic: Any, usd: float, spares: int, seed: float | None
+) -> Any:
+    from tqdm import tqdm
+
+    from analysis.model.replayed import fleet_by_simulation
+
+    with tqdm(leave=False, disable=None, bar_format="{desc} {elapsed}") as bar:
+
+        def progress(nodes: int) -> None:
+            bar.set_description_str(f"serving on {nodes} nodes")
+
+        try:
+            return fleet_by_simulation(
+                shape,
+                decoder,
+                workload,
+                traffic=traffic,
+                price_usd_per_node_hour=usd,
+                spares=spares,
+                seed=int(seed or 0),
+                progress=progress,
+            )
+        except InputError as refusal:
+            where = {
+                "input_tokens": "--input-tokens",
+                "output_tokens": "--output-tokens",
+                "cached_tokens": "--cached-tokens",
+                "requests": "--percentile",
+                "spares": "--spares",
+                "rate_req_per_s": "--rate-req-per-s",
+            }.get(refusal.where, refusal.where)
+            raise refusal.at(where) from None
+
+
+def _alone(fleet: Any, shape: Any, decoder: Any, workload: Any, traffic: Any, seed: float | None) -> Any:
+    """Say of a split that was not simulated whether it could keep the budget: by its floor."""
+    from dataclasses import replace
+
+    from analysis.model.replayed import floor_s
+
+    try:
+        floor = floor_s(shape, decoder, workload, traffic=traffic, seed=int(seed or 0))
+    except InputError:
+        return replace(fleet, feasible=False, latency_floor_s=None)
+    keeps = floor <= workload.budget_s
+    nothing = dict.fromkeys(("nodes", "node_req_per_s", "cost_usd_per_mtok"))
+    return replace(fleet, feasible=keeps, latency_floor_s=floor, **nothing)
 
 
 def _cheapest_node(
@@ -1195,7 +1310,7 @@ def _capacity_text(result: Mapping[str, Any], node: str | None) -> str:
         return f"infeasible, {result['metric']}, {within}: {result['reason']}\n{help_words}\n{asked}"
     known = {q: result[f"latency_p{q}_s"] for q in (50, 95, 99)}
     times = ", ".join(f"p{q} {value:.3g} s" for q, value in known.items() if value is not None)
-    spares = f", {result['spares']} of them spare" if result["spares"] else ""
+    spares = f", {result['spares']} of them spare," if result["spares"] else ""
     lines = [
         f"{result['nodes']} nodes{spares} for {result['metric']}, {within}; floor {result['latency_floor_s']:.3g} s",
         "{cost_usd_per_mtok:,.2f} USD per million output tokens; {saturated_usd_per_mtok:,.2f} if full".format(

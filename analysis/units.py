@@ -143,6 +143,11 @@ def _pure(unit: Expr, part: object) -> Expr:
     return ONE
 
 
+def _of_every_unit(part: Expr) -> bool:
+    """Nothing, and without end, are the same in all units."""
+    return isinstance(part, Number) and bool(part.is_zero or part.is_infinite)
+
+
 def unit_of(expr: Expr, units: Mapping[Symbol, Expr]) -> Expr:
     """Return the unit in which an expression comes out.
 
@@ -191,16 +196,18 @@ def unit_of(expr: Expr, units: Mapping[Symbol, Expr]) -> Expr:
             raise UnitError(f"{expr}: {base} to a power that is not a number")
         return base**expr.exp
     if isinstance(expr, Add | Max | Min | Mod):
-        first, *others = (a for a in expr.args if not (isinstance(a, Number) and a.is_infinite))
+        first, *others = (a for a in expr.args if not _of_every_unit(a))
         unit = unit_of(first, units)
         for other in others:
             _same(unit, unit_of(other, units), other)
         return unit
     if isinstance(expr, Piecewise):
-        unit = unit_of(expr.args[0].expr, units)
         for branch in expr.args:
-            _same(unit, unit_of(branch.expr, units), branch.expr)
             _check_condition(branch.cond, units)
+        first, *others = [branch.expr for branch in expr.args if not _of_every_unit(branch.expr)] or [Integer(0)]
+        unit = unit_of(first, units)
+        for other in others:
+            _same(unit, unit_of(other, units), other)
         return unit
     if isinstance(expr, Abs):
         return unit_of(expr.args[0], units)

@@ -18,11 +18,14 @@ from numpy.typing import ArrayLike
 
 from analysis.inputs import InputError, not_negative, percentile, positive, scalar_or_array, whole
 from analysis.model import decoders, queueing
+from analysis.model.cost import cost_usd_per_mtok
 from analysis.model.decoding import CHUNK_TOKENS, IDEAL, OF_THE_CARD
 from analysis.model.queueing import METRICS, Service
 from analysis.reference.specs import Decoder, Efficiency, MemoryRule, Replica, Workload
-from analysis.units import SECONDS_PER_HOUR, TOKENS_PER_MTOK
+from analysis.units import SECONDS_PER_HOUR
 
+#: More nodes than anybody has are no answer.
+MOST_NODES = 10**9
 #: A count of nodes is not raised by rounding in its last digits.
 _ROUNDING = 1e-9
 
@@ -110,8 +113,11 @@ class Fleet:
     busy : float or None
         Share of the peak hour in which a replica has anything to do. [1]
     shares : Shares or None
+    time_s : float or None
+        The budget's percentile of its metric at the peak, time outside the GPU included; None outside the domain
+        of the spread. [s]
     percentiles_s : mapping of float to float or None
-        The budget's metric at the peak, time outside the GPU included; None outside the domain of the spread. [s]
+        Percentiles of the whole answer at the peak, likewise. [s]
     means_s : mapping of str to float, or None
         Mean of each metric at the peak, likewise. [s]
     extrapolated : bool or None
@@ -120,6 +126,9 @@ class Fleet:
         Cost of a million output tokens of nodes that always have more waiting. [USD/Mtok]
     cost_usd_per_mtok : float or None
         Cost of a million output tokens of answers within the budget. [USD/Mtok]
+    nodes_low, nodes_high : int or None
+        By simulation: nodes whose percentile keeps the budget with the lower and the upper end of its interval,
+        spares included. [1]
     """
 
     feasible: bool
@@ -133,11 +142,14 @@ class Fleet:
     load: float | None
     busy: float | None
     shares: Shares | None
+    time_s: float | None
     percentiles_s: Mapping[float, float | None]
     means_s: Mapping[str, float] | None
     extrapolated: bool | None
     saturated_usd_per_mtok: float | None
     cost_usd_per_mtok: float | None
+    nodes_low: int | None = None
+    nodes_high: int | None = None
 
 
 def check(workload: Workload) -> None:
@@ -219,7 +231,7 @@ def fleet(
     """
     check(workload)
     price = float(not_negative("price_usd_per_node_hour", price_usd_per_node_hour))
-    replicas, extra = int(whole("copies", copies)), int(not_negative("spares", spares))
+    replicas, extra = int(whole("copies", copies)), _spares(spares)
     saturated = replicas * float(service.saturated_req_per_s)
     outside = 0.0 if workload.metric == "tpot" else workload.overhead_s
     floor = float(service.floor_s(workload.metric)) + outside
@@ -231,7 +243,7 @@ def fleet(
         reason = f"memory holds {float(service.room):.2g} of one such request beside the weights"
     elif floor >= workload.budget_s:
         reason = f"an empty replica takes {floor:.3g} s, the budget is {workload.budget_s:g} s"
-    full_cost = _usd_per_mtok(price, saturated * workload.output_tokens) if saturated > 0 else None
+    full_cost = full_usd_per_mtok(price, saturated, workload) if saturated > 0 else None
     answer = Fleet(
         feasible=reason is None,
         reason=reason,
@@ -244,6 +256,7 @@ def fleet(
         load=None,
         busy=None,
         shares=None,
+        time_s=None,
         percentiles_s=dict.fromkeys((50.0, 95.0, 99.0)),
         means_s=None,
         extrapolated=None,
@@ -258,11 +271,13 @@ def fleet(
             service, budget, percentile=workload.percentile, metric=workload.metric, cv=workload.cv
         )
     )
+    hours = workload.rate_req_per_s * np.asarray(workload.shape, float)
+    peak = float(hours.max())
+    if per_replica > 0 and not peak / (replicas * per_replica) <= MOST_NODES:
+        return replace(answer, feasible=False, reason=f"more than {MOST_NODES:,} nodes would be needed")
     if per_replica <= 0:
         floor_words = f"an empty replica takes {floor:.3g} s, which leaves nothing of {workload.budget_s:g} s"
         return replace(answer, feasible=False, reason=floor_words)
-    hours = workload.rate_req_per_s * np.asarray(workload.shape, float)
-    peak = float(hours.max())
     nodes = max(1, _nodes(peak, replicas * per_replica)) + extra
     of_hours = queueing.under_load(service, hours / (nodes * replicas), cv=workload.cv)
     at_peak = queueing.under_load(service, peak / (nodes * replicas), cv=workload.cv)
@@ -283,15 +298,31 @@ def fleet(
         load=peak / (nodes * saturated),
         busy=float(queueing.busy_share(service, peak / (nodes * replicas))),
         shares=shares,
-        percentiles_s={q: _known(at_peak.quantile_s(q, workload.metric), outside) for q in answer.percentiles_s},
+        time_s=_known(at_peak.quantile_s(workload.percentile, workload.metric), outside),
+        percentiles_s={q: _known(at_peak.quantile_s(q), workload.overhead_s) for q in answer.percentiles_s},
         means_s={
             "e2e": at_peak.latency_s + workload.overhead_s,
             "ttft": at_peak.ttft_s + workload.overhead_s,
             "tpot": at_peak.tpot_s,
         },
         extrapolated=not trusted,
-        cost_usd_per_mtok=_usd_per_mtok(price, saturated * workload.output_tokens * shares.utilization),
+        cost_usd_per_mtok=cost_usd_per_mtok(
+            price, node_tok_per_s=saturated * workload.output_tokens, utilization=shares.utilization
+        ),
     )
+
+
+def full_usd_per_mtok(price_usd_per_node_hour: float, saturated_req_per_s: float, workload: Workload) -> float:
+    """Cost of a million output tokens of a node that always has more waiting. [USD/Mtok]."""
+    tok_per_s = saturated_req_per_s * workload.output_tokens
+    return float(cost_usd_per_mtok(price_usd_per_node_hour, node_tok_per_s=tok_per_s, utilization=1.0))
+
+
+def _spares(spares: float) -> int:
+    count = not_negative("spares", spares)
+    if count > MOST_NODES:
+        raise InputError("spares", float(count), f"at most {MOST_NODES:,}")
+    return int(count)
 
 
 def _nodes(rate: float, of_one: float) -> int:
@@ -300,10 +331,6 @@ def _nodes(rate: float, of_one: float) -> int:
 
 def _known(value: Any, outside: float) -> float | None:
     return float(value) + outside if np.isfinite(value) else None
-
-
-def _usd_per_mtok(price: float, tok_per_s: float) -> float:
-    return TOKENS_PER_MTOK * price / (SECONDS_PER_HOUR * tok_per_s)
 
 
 # --- Shapes and nodes --------------------------------------------------------------------------

@@ -586,7 +586,7 @@ def crossovers(
 
 def tokens_per_pass_to_win(
     replica: Replica,
-    incumbents: Sequence[Rival],
+    incumbents: Iterable[Rival],
     *,
     batch: float,
     input_tokens: float,
@@ -599,7 +599,7 @@ def tokens_per_pass_to_win(
     Parameters
     ----------
     replica : Replica
-    incumbents : sequence of Rival
+    incumbents : iterable of Rival
     batch, input_tokens, output_tokens : float
         As in `best`. [1, token, token]
     block_tokens : int
@@ -646,7 +646,7 @@ def tokens_per_pass_to_win(
 
 def acceptance_to_win(
     replica: Replica,
-    incumbents: Sequence[Rival],
+    incumbents: Iterable[Rival],
     *,
     draft_cost: float,
     batch: float,

@@ -8,8 +8,12 @@ import altair as alt
 import pandas as pd
 
 from analysis.present import theme
-from analysis.present.charts import PLAIN_TICKS, label
+from analysis.present.charts import label
 
+#: Ticks of gains, close enough for less than one octave.
+GAIN_TICKS = [0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 8, 12, 16]
+#: Distance that names beside lines keep, as a share of the height.
+APART = 0.055
 #: The letter that a cell carries for each winner.
 LETTERS = {"plain": "P", "speculation": "S", "prompt look-up": "L", "diffusion": "D"}
 #: The class of a cell where memory does not hold the batch.
@@ -17,7 +21,7 @@ NOT_HELD = "does not fit"
 
 
 def winner_map(cells: pd.DataFrame, *, x: str, y: str, x_title: str, y_title: str) -> Any:
-    """Draw a map of winners: a letter and the lead in each cell, the winner as its shade.
+    """Draw a map of winners: a letter and the lead in percent in each cell, the winner as its shade.
 
     Parameters
     ----------
@@ -37,10 +41,10 @@ def winner_map(cells: pd.DataFrame, *, x: str, y: str, x_title: str, y_title: st
     >>> frame = pd.DataFrame({"a": [1, 2], "b": 8, "winner": ["diffusion", ""], "lead": [2.54, float("nan")]})
     >>> chart = winner_map(frame, x="a", y="b", x_title="A", y_title="B")
     >>> [row["text"] for row in next(iter(chart.to_dict()["datasets"].values()))]
-    ['D 2.5', '–']
+    ['D 154%', '–']
     """
     fits = cells["winner"] != ""
-    text = cells["winner"].map(LETTERS) + cells["lead"].map(" {:.2g}".format)
+    text = cells["winner"].map(LETTERS) + (100 * (cells["lead"] - 1)).map(" {:.0f}%".format)
     shown = cells.assign(
         text=text.where(fits, "–"),
         winner=cells["winner"].where(fits, NOT_HELD),
@@ -171,7 +175,7 @@ def gains(lines: pd.DataFrame, *, marks: dict[str, theme.Mark], x_ticks: list[fl
         "gain:Q",
         title="Requests per second over plain decoding",
         scale=alt.Scale(type="log", nice=False, domain=[least, most]),
-        axis=alt.Axis(values=[tick for tick in PLAIN_TICKS if least <= tick <= most], format="~g"),
+        axis=alt.Axis(values=[tick for tick in GAIN_TICKS if least <= tick <= most], format="~g"),
     )
     hue = alt.Color("name:N", scale=alt.Scale(domain=names, range=[marks[name].colour for name in names]), legend=None)
     dash = alt.StrokeDash(
@@ -179,7 +183,7 @@ def gains(lines: pd.DataFrame, *, marks: dict[str, theme.Mark], x_ticks: list[fl
     )
     behind = pd.DataFrame([{"batch": left, "until": right, "gain": least, "level": 1.0, "word": "plain is faster"}])
     shade = alt.Chart(behind)
-    starts = lines.loc[lines.groupby("name", sort=False)["batch"].idxmin()]
+    starts = _apart(lines.loc[lines.groupby("name", sort=False)["batch"].idxmin()], least, most)
     return alt.layer(
         shade.mark_rect(color=theme.BANDS["overhead"].colour).encode(x=across, x2="until:Q", y=up, y2="level:Q"),
         label(
@@ -205,3 +209,12 @@ def gains(lines: pd.DataFrame, *, marks: dict[str, theme.Mark], x_ticks: list[fl
         ),
         label(alt.Chart(starts).encode(x=across, y=up, text="name:N", color=hue), align="right", dx=-7, fontWeight=600),
     ).properties(width="container", height=theme.HEIGHT)
+
+
+def _apart(names: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
+    """Move names beside lines up where they would cover each other."""
+    step = (most / least) ** APART
+    places: list[float] = []
+    for height in sorted(names["gain"]):
+        places.append(max(height, places[-1] * step) if places else height)
+    return names.sort_values("gain", kind="stable").assign(gain=places)

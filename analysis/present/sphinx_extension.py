@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 import pandas as pd
 from docutils import nodes
 
-from analysis.present import display, theme
+from analysis.present import calculator, display, theme
 
 STATIC = Path(__file__).parent / "static"
 VEGA_LITE_VERSION = "6.4"
@@ -49,6 +49,8 @@ class VegaRenderer:
         """Return the nodes for one output, or nothing where the usual renderer serves."""
         if inline:
             return None
+        if data.mime_type == display.VEGA_LITE and "calculator" in data.content["usermeta"]:
+            return _calculator(renderer.renderer, data.content)
         if data.mime_type == display.VEGA_LITE:
             return _figure(renderer.renderer, data.content)
         if data.mime_type == display.DOWNLOAD:
@@ -67,8 +69,7 @@ def _figure(renderer: Any, spec: Mapping[str, Any]) -> list[nodes.Element]:
     title, drawing = _split_title(spec)
     heading = f'<p class="chart-title">{html.escape(title)}</p>\n' if title else ""
     figure = nodes.figure(classes=["chart-figure"])
-    # in a script element only "<" can end or change what the browser reads
-    text = json.dumps(drawing, sort_keys=True, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    text = _in_script(drawing)
     figure += nodes.raw(
         "",
         f'{heading}<div class="chart" id="{name}-chart"></div>'
@@ -84,6 +85,21 @@ def _figure(renderer: Any, spec: Mapping[str, Any]) -> list[nodes.Element]:
     figure["names"].append(name)
     renderer.document.note_explicit_target(figure, figure)
     return [figure, nodes.raw("", numbers(spec), format="html")]
+
+
+def _in_script(content: Any) -> str:
+    """Write JSON for a script element, in which only "<" can end or change what the browser reads."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
+
+
+def _calculator(renderer: Any, spec: Mapping[str, Any]) -> list[nodes.Element]:
+    """Build the form with its answer and table, then the chart that holds the computation."""
+    page, name = json.loads(spec["usermeta"]["calculator"]), spec["usermeta"]["name"]
+    figure, _ = _figure(renderer, spec)
+    data = f'<script type="application/json" data-calculator="{name}-chart">{_in_script(page)}</script>'
+    before, after = calculator.markup(page)
+    return [nodes.raw("", before, format="html"), figure, nodes.raw("", after + data, format="html")]
 
 
 def _split_title(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -206,7 +222,7 @@ def _bring_assets(app: Any) -> None:
         return
     static = Path(app.outdir) / "_static"
     static.mkdir(parents=True, exist_ok=True)
-    for name in ("book.css", "formulas.js", "tables.js"):
+    for name in ("book.css", "calculator.css", "formulas.js", "tables.js", "calculator.js"):
         shutil.copyfile(STATIC / name, static / name)
     (static / "charts.js").write_text(_chart_script(Path(app.doctreedir).parent / ".vega"), encoding="utf-8")
     for path in files("sphinx-mathjax-offline") or ():
@@ -243,6 +259,9 @@ def _choose_assets(app: Any, pagename: str, templatename: str, context: dict[str
         app.add_js_file("charts.js", loading_method="defer")
     if 'class="data-table"' in body:
         app.add_js_file("tables.js", loading_method="defer")
+    if "data-calculator=" in body:
+        app.add_css_file("calculator.css")
+        app.add_js_file("calculator.js", loading_method="defer")
     if 'class="math notranslate' in body:
         app.add_js_file("formulas.js", loading_method="defer")
         if not any("mathjax" in str(script) for script in context["script_files"]):
@@ -261,6 +280,8 @@ _REPAIRS = {
     '<div id="pst-primary-sidebar" class': '<div id="pst-primary-sidebar" role="navigation" aria-label="Book" class',
     'role="doc-biblioentry"': 'role="listitem"',
 }
+#: What only the page of results needs: the index of all words, and what looks into it.
+_SEARCH = re.compile(r'<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>\n?')
 _INDEX = re.compile(r'content="0; url=([^"]+)"')
 
 
@@ -339,6 +360,8 @@ def offline_page(page: str, *, root: Path, depth: int) -> str:
         return f'{match["before"]} data-listen="{name}"'
 
     page = _HANDLER.sub(handler, _SCRIPT.sub(script, page))
+    if 'id="search-results"' not in page:
+        page = _SEARCH.sub("", page)
     for theirs, ours in _REPAIRS.items():
         page = page.replace(theirs, ours)
     if listeners:
@@ -365,6 +388,10 @@ def icon_styles(names: set[str], library: str) -> str:
         "  mask: var(--icon) center / contain no-repeat;",
         "}",
         ".fa-lg { font-size: 1.25em; }",
+        # the same as glyphs would bring a font of all icons along
+        ".fas::before, .far::before, .fab::before, .fa-solid::before, .fa-regular::before, .fa-brands::before,",
+        ".admonition > .admonition-title::after, .onthispage::after { content: none !important; }",
+        ".admonition > .admonition-title { padding-left: 0.75rem !important; }",
         "@media print { .fas, .fa-solid { print-color-adjust: exact; } }",
     ]
     for name in sorted(names):

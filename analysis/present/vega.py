@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -237,6 +238,13 @@ class Step:
 
     symbol: Symbol
     value: Expr
+    #: Symbols that take the place of others in the value, which many steps can share.
+    renamed: Mapping[Symbol, Symbol] = field(default_factory=dict)
+
+    @property
+    def uses(self) -> set[Symbol]:
+        """Symbols that it needs."""
+        return {self.renamed.get(symbol, symbol) for symbol in self.value.free_symbols}
 
 
 def chain(steps: Sequence[Step], *, inputs: Collection[Symbol]) -> list[dict[str, str]]:
@@ -266,13 +274,24 @@ def chain(steps: Sequence[Step], *, inputs: Collection[Symbol]) -> list[dict[str
     [{'name': 'b', 'expr': 'pow(toNumber(a), 2)'}, {'name': 'c', 'expr': 'toNumber(a) + b'}]
     """
     _check_order(steps, inputs)
-    return [{"name": step.symbol.name, "expr": expression(step.value, inputs=inputs)} for step in steps]
+    printed: dict[Expr, str] = {}
+    written = []
+    for step in steps:
+        if step.value not in printed:
+            printed[step.value] = expression(step.value, inputs=inputs)
+        names = {old.name: expression(new, inputs=inputs) for old, new in step.renamed.items()}
+        written.append({"name": step.symbol.name, "expr": _with_names(printed[step.value], names)})
+    return written
+
+
+def _with_names(text: str, names: Mapping[str, str]) -> str:
+    return _NAME.sub(lambda word: names.get(word[0], word[0]), text)
 
 
 def _check_order(steps: Sequence[Step], inputs: Collection[Symbol]) -> None:
     known = set(inputs)
     for step in steps:
-        for symbol in sorted(step.value.free_symbols - known, key=str):
+        for symbol in sorted(step.uses - known, key=str):
             raise InputError(f"step {step.symbol}", str(symbol), "inputs and earlier steps only")
         if step.symbol in known:
             raise InputError("step", str(step.symbol), "a name that no input and no other step has")
@@ -305,13 +324,21 @@ def evaluate(steps: Sequence[Step], values: Mapping[Symbol, Any]) -> dict[str, A
     {'b': 9.0, 'c': 12.0}
     """
     _check_order(steps, values.keys())
-    known = {symbol.name: scalar_or_array(np.asarray(value, float)) for symbol, value in values.items()}
+    # numbers of NumPy, not of Python, divide by zero as a browser does
+    known = {symbol.name: np.asarray(value, float)[()] for symbol, value in values.items()}
     found = {}
     with np.errstate(all="ignore"):
         for step in steps:
-            for part in preorder_traversal(step.value):
-                check(part)
-            arguments = sorted(step.value.free_symbols, key=str)
-            value = lambdify(arguments, step.value, "numpy")(*(known[symbol.name] for symbol in arguments))
-            known[step.symbol.name] = found[step.symbol.name] = scalar_or_array(np.asarray(value, float))
+            arguments, function = _function(step.value)
+            value = function(*(known[step.renamed.get(symbol, symbol).name] for symbol in arguments))
+            known[step.symbol.name] = np.asarray(value, float)[()]
+            found[step.symbol.name] = scalar_or_array(np.asarray(value, float))
     return found
+
+
+@lru_cache(maxsize=4096)
+def _function(expr: Expr) -> tuple[list[Symbol], Any]:
+    for part in preorder_traversal(expr):
+        check(part)
+    arguments = sorted(expr.free_symbols, key=str)
+    return arguments, lambdify(arguments, expr, "numpy")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from functools import cached_property
 from types import MappingProxyType
@@ -397,6 +397,10 @@ class Architecture:
     position_rows: int = 0
     max_context: int | None = None
     left_out: tuple[str, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # what was worked out stays behind: a read-only view can't travel to another process
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def components(self) -> Mapping[str, int]:

@@ -120,6 +120,7 @@ SCHEMAS = {
                 "score": "%",
                 "max_batch": "count",
                 "crossover_batch": "count",
+                **dict.fromkeys(("params_total", "params_active", "experts", "experts_used"), "count"),
             },
             frozenset(
                 {
@@ -755,7 +756,7 @@ def offers(accelerator: str, *, as_of: date, term: str = "on-demand", prices: Ow
     lowest = rows[(rows["quantity"] == "price") & (rows["term"] == term)].groupby(keys)["value"].min()
     found = nodes[[*keys, "value"]].merge(lowest.rename("usd_per_hour").reset_index(), on=keys)
     found = found.rename(columns={"value": "gpus"}).astype({"gpus": int})
-    return found.sort_values(["gpus", "usd_per_hour", *keys], ignore_index=True)
+    return found.sort_values(["gpus", "usd_per_hour", *keys], ignore_index=True, kind="stable")
 
 
 @cache
@@ -1006,7 +1007,9 @@ def api_latency(*, as_of: date) -> pd.DataFrame:
     columns = {"ttft": "ttft_s", "ttfat": "ttfat_s", "output_rate": "output_tok_per_s", "e2e": "e2e_s"}
     # one page, one row: a seller's figures from two sources do not mix
     by = [*found.schema.keys, "as_of", "source", "status"]
-    wide = found.rows.pivot(index=by, columns="quantity", values="value").rename(columns=columns).reset_index()
+    wide = found.rows.pivot(index=by, columns="quantity", values="value").rename(columns=columns)
+    # a day on which nobody had measured one of them yet still has its column
+    wide = wide.reindex(columns=sorted(columns.values())).reset_index()
     wide.columns.name = None
     models = api_models()
     wide.insert(2, "class", [models[name].model_class if name in models else "" for name in wide["model"]])

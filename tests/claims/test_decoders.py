@@ -77,6 +77,13 @@ def test_the_edge_shrinks_with_the_better_rival():
     assert shares["plain"] > shares["drafts"]
 
 
+def test_no_decoder_is_always_first():
+    shares = diffusion.winners(CONTEXT).set_index("decoder")["share"]
+    assert shares.sum() == pytest.approx(1)
+    assert shares["plain"] < 0.01
+    assert (shares.drop("plain") > 0.05).all()
+
+
 def test_speculation_is_decided_by_the_model_kind():
     """Checking loads more experts, so a sparse model gains less from the same drafts."""
     shares = by_choice(REGISTRY["C32"], "model", CONTEXT).set_index("model")["share_true"]

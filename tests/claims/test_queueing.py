@@ -10,6 +10,7 @@ from analysis.evidence.claims.serving import ENGINE, set_up
 from analysis.evidence.claims.verdict import by_choice
 from analysis.evidence.scenarios import central
 from analysis.model import decoders, queueing
+from analysis.model.simulation import Server, Traffic, serve_runs
 from analysis.reference.efficiency import memory_rule, slots
 from analysis.reference.specs import Decoder
 from analysis.reference.tables import SNAPSHOT
@@ -51,6 +52,30 @@ def test_the_interpolated_curve_follows_the_law():
         assert few.batch_at(rate)[0] == pytest.approx(queueing.under_load(exact, rate).batch, rel=0.03)
     assert np.isinf(few.batch_at(100.0)[0])
     assert few.rate_within(1.0)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "gpus", "decoder", "part", "mean", "tail"),
+    [
+        ("llama-3.1-70b", 8, claims.PLAIN, 0.4, 0.02, 0.03),
+        ("gpt-oss-120b", 2, claims.PLAIN, 0.2, 0.04, 0.08),
+        ("llama-3.1-8b", 1, Decoder.diffusion(block_tokens=32, passes=8), 0.3, 0.04, 0.06),
+        ("llama-3.1-8b", 2, Decoder.speculative(acceptance=0.7, draft_length=3, draft_cost=0.05), 0.4, 0.04, 0.05),
+    ],
+    ids=["dense", "sparse", "blocks", "drafts"],
+)
+def test_the_simulation_bears_the_law_out_at_named_points(model, gpus, decoder, part, mean, tail):
+    """Statements use the law; requests that are served pass by pass say how far off it is: mean and percentile 95."""
+    replica, reached = set_up(model, "bf16", gpus)
+    law = queueing.Service.of(replica, decoder, input_tokens=1500, output_tokens=300, **LOAD, efficiency=reached)
+    rate = part * law.saturated_req_per_s
+    server = Server(replica, decoder, reached, **LOAD)
+    served = serve_runs(server, Traffic(1500, 300), rate_req_per_s=rate, count=6000, runs=2)
+    found = queueing.under_load(law, rate)
+    assert found.in_domain
+    assert found.latency_s == pytest.approx(served.mean_s().value, rel=mean)
+    assert found.quantile_s(95) == pytest.approx(served.percentile_s(95).value, rel=tail)
+    assert queueing.busy_share(law, rate) == pytest.approx(served.busy.value, abs=0.03)
 
 
 def test_one_node_reads_a_tenth_of_a_million_files_in_a_night():

@@ -196,7 +196,7 @@ FLAGGED = {
         NODE.replace(",28,", ",6.88,"),
         "looks like the price of one accelerator: times 8",
     ),
-    "far below": (OUTPUT.replace(",7,", ",0.5,"), "more than 5 times off what the book has: 10 to 10 USD/Mtok"),
+    "far below": (OUTPUT.replace(",7,", ",0.5,"), "more than 5 times off what the book has: "),
     "no token kind": (OUTPUT.replace(",output,", ",,"), "no token_kind: one price for input, cached and output tokens"),
 }
 

@@ -9,14 +9,15 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from analysis.model import decoders, decoding, prefill
+from analysis.model import decoders, decoding, ownership, prefill, roofline
 from analysis.model.decoding import IDEAL, Demand, Part, Peaks
 from analysis.model.transformer import kv_bytes_per_sequence, kv_replication, pass_work, weight_bytes
 from analysis.reference.efficiency import efficiency
 from analysis.reference.model_config import replica
-from analysis.reference.specs import Decoder, Efficiency, MemoryRule, Replica
+from analysis.reference.specs import Decoder, Efficiency, MemoryRule, Ownership, Replica
 from analysis.reference.tables import SNAPSHOT
 
 DENSE = replica("llama-3.1-8b", "h100-sxm", as_of=SNAPSHOT)
@@ -439,3 +440,95 @@ def test_the_border_counts_the_cache_and_the_constants() -> None:
         assert time.matmul_s + time.attention_s == pytest.approx(time.weights_s + time.kv_s, rel=1e-3)
     assert prefill.compute_bound_from(PAIR) == prefill.compute_bound_from(PAIR, cached_tokens=0.0, efficiency=IDEAL)
     assert efficiency(PAIR) != EVERYTHING
+
+
+# --- tables of the roofline and of owning
+
+
+def test_a_roof_is_the_lower_of_slope_and_peak_in_the_unit_asked_for() -> None:
+    peaks = {"peak_flop_per_s": 600e12, "mem_bw_byte_per_s": 2e12}
+    plain = roofline.roof([10.0, 300.0, 1000.0], **peaks)
+    assert plain["intensity_flop_per_byte"].tolist() == [10, 300, 1000]
+    assert plain["performance"].tolist() == [20e12, 600e12, 600e12]
+    assert roofline.roof([10.0, 1000.0], **peaks, per=1e12)["performance"].tolist() == [20, 600]
+
+
+def test_passes_of_more_positions_by_hand() -> None:
+    """10e9 weights of a byte over 2e12 byte/s: 5 ms; 2 x 10e9 x m FLOP over 400e12: 0.05 ms for each position."""
+    frame = roofline.sweep_positions(
+        10e9, positions=[1, 50, 400], bytes_per_weight=1.0, peak_flop_per_s=400e12, mem_bw_byte_per_s=2e12
+    )
+    expected = {
+        "positions": [1, 50, 400],
+        "intensity_flop_per_byte": [2, 100, 800],
+        "memory_s": [5e-3] * 3,
+        "compute_s": [5e-5, 2.5e-3, 2e-2],
+        "pass_s": [5e-3, 5e-3, 2e-2],
+        "share_of_peak": [0.01, 0.5, 1],
+        "position_per_s": [200, 10_000, 20_000],
+    }
+    assert list(frame) == list(expected)
+    for column, values in expected.items():
+        assert frame[column].tolist() == pytest.approx(values), column
+
+
+def test_storing_narrow_and_computing_wide_by_hand() -> None:
+    """The H100: 989 TFLOP/s in 16 bit, 1,979 in 8, over 3.35 TB/s; half a byte meets a quarter of the ridge."""
+    part = DENSE.accelerator
+    frame = roofline.stored_and_computed(part, formats=[("int4", 0.5, "bf16"), ("fp8", 1.0, "fp8")])
+    ridges = [part.peak(wide) / part.mem_bw_byte_per_s for wide in ("bf16", "fp8")]
+    assert frame[["accelerator", "stored_in", "computed_in"]].to_numpy().tolist() == [
+        [part.name, "int4", "bf16"],
+        [part.name, "fp8", "fp8"],
+    ]
+    assert frame["intensity_flop_per_byte"].tolist() == [4, 2]
+    assert frame["ridge_flop_per_byte"].tolist() == pytest.approx(ridges)
+    assert frame["positions_at_ridge"].tolist() == pytest.approx([ridges[0] / 4, ridges[1] / 2])
+
+
+def test_a_ridge_is_assumed_where_its_peak_or_its_bandwidth_is() -> None:
+    part = replace(DENSE.accelerator, status={"peak_fp8": "assumed"})
+    frame = roofline.ridge_points([part]).set_index("number_format")
+    assert frame["assumed"].to_dict() == {name: name == "fp8" for name in part.peak_flop_per_s}
+    frame = roofline.ridge_points([replace(part, status={"mem_bw": "assumed"})])
+    assert frame["assumed"].all()
+
+
+TERMS = Ownership(250_000.0, 10.0, 0.7, 1.3, 0.1, 180.0, 4.0, 0.1, 0.12, 0.05, 60_000.0)
+
+
+def test_the_ways_to_have_a_node_side_by_side() -> None:
+    """Sunk: 10 kW x 0.7 x 1.3 x 0.10 USD an hour, and the rent that is forgone; nothing else."""
+    frame = ownership.compare(TERMS, rent_usd=55.0, reserved_usd=33.0, sublet_usd=8.0).set_index("mode")
+    assert frame.index.tolist() == ["rent", "reserved", "bought", "sunk"]
+    assert frame["price_usd"].tolist() == [55, 33, 0, 0]
+    assert frame.loc["sunk", ["energy_usd", "sublet_usd", "total_usd"]].tolist() == pytest.approx([0.91, 8, 8.91])
+    bought = ownership.bought_usd_per_node_hour(TERMS)
+    assert frame.loc["bought", "total_usd"] == pytest.approx(bought.total_usd)
+    assert frame.loc["bought", "staff_usd"] == pytest.approx(60_000 / 8760)
+    assert frame.loc["bought", ["price_usd", "sublet_usd"]].tolist() == [0, 0]
+    plain = ownership.compare(TERMS, rent_usd=55.0).set_index("mode")
+    assert plain.index.tolist() == ["rent", "bought", "sunk"]
+    assert plain.loc["sunk", "total_usd"] == pytest.approx(0.91)
+
+
+def test_a_discount_is_carried_over_from_the_same_place_only() -> None:
+    """60 of 100 in one region, 90 of 120 in another; other quantities, instances and terms do not count."""
+    rows = pd.DataFrame(
+        [
+            ("a", "n", "x", "on-demand", "price", 100.0),
+            ("a", "n", "x", "commit-1yr", "price", 60.0),
+            ("a", "n", "y", "on-demand", "price", 120.0),
+            ("a", "n", "y", "commit-1yr", "price", 90.0),
+            ("a", "n", "y", "commit-3yr", "price", 30.0),
+            ("a", "n", "z", "commit-1yr", "price", 10.0),
+            ("a", "m", "x", "commit-1yr", "price", 10.0),
+            ("a", "m", "x", "on-demand", "price", 100.0),
+            ("a", "n", "x", "commit-1yr", "withdrawn", 1.0),
+        ],
+        columns=["provider", "instance", "region", "term", "quantity", "value"],
+    )
+    found = ownership.discounts_carried_over(rows, listed_usd=50.0, committed_terms=["commit-1yr"], instances=["n"])
+    assert found["implied_usd"].tolist() == pytest.approx([30.0, 37.5])
+    assert found[["then_committed_usd", "then_listed_usd"]].to_numpy().tolist() == [[60, 100], [90, 120]]
+    assert found.index.tolist() == [0, 1]

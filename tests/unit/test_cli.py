@@ -96,8 +96,8 @@ def test_missing_price_and_missing_kind(capsys):
 
 
 def test_unknown_and_missing_command(capsys):
-    assert refused(capsys, "price").startswith("COMMAND: got 'price', expected breakeven or claims or cost")
-    assert refused(capsys).startswith("COMMAND: got nothing, expected breakeven or claims or cost")
+    assert refused(capsys, "price").startswith("COMMAND: got 'price', expected breakeven or capacity or claims or cost")
+    assert refused(capsys).startswith("COMMAND: got nothing, expected breakeven or capacity or claims or cost")
     assert refused(capsys, "prices").startswith("COMMAND: got nothing, expected check or import")
 
 

@@ -109,6 +109,12 @@ def test_what_does_not_fit_says_so(capsys):
     assert "the model's context of 131,072" in found["reason"]
 
 
+def test_more_nodes_than_anybody_has_are_no_answer(capsys):
+    found = answer(capsys, *NODE, *["1e308" if word == "5" else word for word in LOAD], "--budget-s", "6")
+    assert (found["feasible"], found["nodes"]) == (False, None)
+    assert found["reason"] == "more than 1,000,000,000 nodes would be needed"
+
+
 def test_outside_the_domain_there_are_no_percentiles(capsys):
     """Bursty arrivals: a count by extrapolation, and no percentile that nothing was compared with."""
     found = answer(capsys, *NODE, *LOAD, "--budget-s", "6", "--cv", "3")
@@ -138,6 +144,7 @@ def test_impossible_numbers_get_one_line(capsys, old, new, line):
         (["--budget-s", "-1"], "--budget-s: got -1.0, expected a number above 0"),
         (["--budget-s", "6", "--cached-tokens", "1500"], "--cached-tokens: got 1500.0"),
         (["--budget-s", "6", "--spares", "0.5"], "--spares: got 0.5, expected a whole number, 0 or above"),
+        (["--budget-s", "6", "--spares", "1e308"], "--spares: got 1e+308, expected at most 1,000,000,000"),
         (["--budget-s", "6", "--block", "32"], "--block: got 32.0"),
         (["--budget-s", "6", "--node", "p5.48xlarge"], "--node or --node-usd-per-hour: got both"),
     ],
@@ -152,3 +159,39 @@ def test_a_node_with_other_gpus_is_refused(capsys):
     h200 = ["--model", "llama-3.1-70b", "--gpu", "h200-sxm", "--gpus", "8"]
     assert refused(capsys, *four, *work) == "--gpus: got 4, expected 8, as p5.48xlarge has"
     assert refused(capsys, *h200, *work) == "--gpu: got 'h200-sxm', expected h100-sxm, which p5.48xlarge has"
+
+
+def test_a_trace_is_replayed_with_its_lengths(capsys, tmp_path):
+    """Few requests of a small model: an answer with all keys, no mean of the closed form among them."""
+    rows = ["arrival_s,input_tokens,output_tokens", *(f"{i / 2},400,{40 + i % 20}" for i in range(600))]
+    (tmp_path / "trace.csv").write_text("\n".join(rows) + "\n")
+    small = ["--model", "llama-3.1-8b", "--gpu", "h100-sxm", "--gpus", "1", "--node-usd-per-hour", "4"]
+    ask = ["--rate-req-per-s", "2", "--percentile", "95", "--budget-s", "2", "--method", "simulation"]
+    found = answer(capsys, *small, *ask, "--trace", str(tmp_path / "trace.csv"), "--seed", "1")
+    assert set(found) >= KEYS
+    assert found["output_tokens"] == pytest.approx(49.5)
+    assert found["nodes"] == 1
+    product = found["u_day"] * found["u_integer"] * found["u_latency"] * found["u_goodput"]
+    assert found["cost_usd_per_mtok"] == pytest.approx(found["saturated_usd_per_mtok"] / product, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        (["--trace", "x.csv"], "--trace: got 'x.csv', expected --method simulation beside it"),
+        (["--seed", "1"], "--seed: got 1.0, expected --method simulation beside it"),
+        (["--trace", "x.csv", "--method", "simulation", "--cv", "2"], "--cv: got 2.0, expected nothing beside --trace"),
+        (["--trace", "none.csv", "--method", "simulation"], "none.csv: got No such file or directory"),
+    ],
+)
+def test_what_only_a_simulation_can_use_is_refused_without_one(capsys, more, line):
+    assert refused(capsys, *NODE, *LOAD, "--budget-s", "6", *more).startswith(line)
+
+
+def test_lengths_are_needed_without_a_trace(capsys):
+    ask = ["--rate-req-per-s", "5", "--percentile", "95", "--budget-s", "6"]
+    assert refused(capsys, *NODE, *ask) == "--input-tokens: got nothing, expected tokens of the prompt"
+    assert (
+        refused(capsys, *NODE, *ask, "--input-tokens", "9")
+        == "--output-tokens: got nothing, expected tokens of the answer"
+    )

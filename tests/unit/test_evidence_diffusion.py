@@ -73,6 +73,16 @@ def test_a_sibling_that_drafts_is_the_harder_rival():
     assert len(costs) == 2
 
 
+def test_a_siblings_pass_costs_what_it_reads_more():
+    """By hand: 93.9/(1 - 8/256) = 96.9e9 weights in experts, of which 32 positions read 1 - (1 - 1/32)^32 = 64 %."""
+    found = diffusion.sibling_pass()
+    assert found["experts_read"] == pytest.approx(1 - (31 / 32) ** 32)
+    read = 100e9 - (1 - found["experts_read"]) * 93.9e9 / (31 / 32)
+    assert found["block_read_ms"] == pytest.approx(1e3 * 2 * read / (8 * 4e12))
+    assert found["measured"] == pytest.approx(2.13, abs=0.01)
+    assert found["predicted"] == pytest.approx(1 + (found["block_read_ms"] - found["plain_read_ms"]) / 3.90625)
+
+
 def test_tokens_per_pass_fall_with_the_batch_and_passes_grow_with_it():
     frame = diffusion.tokens_by_batch()
     assert (frame["tokens_4"] / frame["tokens_1"]).between(0.85, 0.88).all()

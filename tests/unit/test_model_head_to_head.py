@@ -152,7 +152,7 @@ def test_winners_lead_the_second_and_are_empty_where_nothing_fits():
     sweep = h2h.sweep_batch(NODE, RIVALS, batch=[1, 32], efficiency=REACHED, **DOCUMENT)
     map_ = h2h.winners(NODE, RIVALS, batch=[1, 32, 1000], input_tokens=[8000], output_tokens=300, efficiency=REACHED)
     for n, cell in map_.set_index("batch").iloc[:2].iterrows():
-        ranked = sweep[sweep["batch"] == n].sort_values("req_per_s", ascending=False)
+        ranked = sweep[sweep["batch"] == n].sort_values("req_per_s", ascending=False, kind="stable")
         assert cell["winner"] == ranked["rival"].iloc[0]
         assert cell["lead"] == pytest.approx(ranked["req_per_s"].iloc[0] / ranked["req_per_s"].iloc[1])
     assert map_["winner"].iloc[2] == ""

@@ -23,7 +23,7 @@ def test_a_map_of_winners_carries_letters_and_leaves_empty_what_does_not_fit():
         }
     )
     chart = rival_charts.winner_map(frame, x="batch", y="input_tokens", x_title="Batch", y_title="Prompt")
-    assert [row["text"] for row in rows(chart)] == ["D 2", "S 1.2", "–"]
+    assert [row["text"] for row in rows(chart)] == ["D 100%", "S 23%", "–"]
     scale = chart.to_dict()["layer"][0]["encoding"]["color"]["scale"]
     assert scale["domain"] == ["S: speculation", "D: diffusion", rival_charts.NOT_HELD]
     assert scale["range"][1] == theme.WINNERS["diffusion"].colour
@@ -54,3 +54,13 @@ def test_gains_shade_where_plain_decoding_is_faster():
     (shade,) = [row for row in held if "level" in row]
     assert shade["level"] == 1
     assert shade["gain"] < 0.5
+
+
+def test_names_that_would_cover_each_other_move_apart():
+    frame = pd.DataFrame({"batch": [1.0, 8.0] * 2, "gain": [1.6, 0.8, 1.61, 1.1], "name": ["a", "a", "b", "b"]})
+    marks = {"a": theme.DIFFUSION, "b": theme.SPECULATIVE}
+    spec = rival_charts.gains(frame, marks=marks, x_ticks=[1, 8]).to_dict()
+    ends = [row for data in spec["datasets"].values() if len(data) == 2 for row in data if "name" in row]
+    heights = {row["name"]: row["gain"] for row in ends}
+    assert heights["a"] == 1.6
+    assert heights["b"] > 1.65

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from analysis.evidence import diffusion as measured
 from analysis.evidence.claims.registry import Context, Counterfactual, Evidence, Outcome, Stated, Structure, claim
 from analysis.evidence.claims.serving import by_replica
-from analysis.evidence.scenarios import Choice, Point, Range, Space, fixed
+from analysis.evidence.scenarios import Choice, Point, Range, Space, fixed, sample
 from analysis.model.decoders import request_s
 from analysis.model.decoding import pass_time
 from analysis.model.transformer import pass_work
@@ -409,3 +409,19 @@ def leaving_out_drafts_misleads(point: Point, context: Context) -> Outcome:
     seconds = requests_s(point)
     overstated = seconds["plain"] / np.minimum(seconds["drafts"], seconds["look-up"])
     return Outcome(overstated > SIMILAR, value=overstated)
+
+
+def winners(context: Context) -> pd.DataFrame:
+    """Say how often each decoder answers a lone request first, over the samples of C65: there is no absolute winner.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``decoder``, ``share``, the most frequent first. [1]
+    """
+    seconds = requests_s(sample(edge_space(context)))
+    names = list(seconds)
+    first = np.argmin(np.stack([seconds[name] for name in names]), axis=0)
+    shares = [float(np.mean(first == index)) for index in range(len(names))]
+    frame = pd.DataFrame({"decoder": names, "share": shares})
+    return frame.sort_values("share", ascending=False, ignore_index=True)

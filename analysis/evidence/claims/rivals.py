@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from analysis.evidence.claims.ownership import PLACE, WAYS, node_price
 from analysis.evidence.claims.registry import REGISTRY, Computed, Context, Counterfactual, Outcome, Stated, claim
 from analysis.evidence.scenarios import Choice, Point, Range, Space, between, fixed, sample
+from analysis.inputs import InputError
 from analysis.model import cost
 from analysis.model.decoders import cycle, largest_batch, served
 from analysis.model.decoding import prefill_s
@@ -458,6 +459,8 @@ def owned_loses_to_commodity(point: Point, context: Context) -> Outcome:
 def _whole_decision(context: Context) -> Space:
     listed = tables.api_latency(as_of=context.as_of)
     rates, waits = listed["output_tok_per_s"].dropna(), listed["ttft_s"].dropna()
+    if rates.empty or waits.empty:
+        raise InputError("api_latency", None, f"a rate and a wait of an API on or before {context.as_of}")
     return {
         "backbone": SERVED,
         **_decoders(),

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from analysis.inputs import InputError, Words, not_negative, positive, whole
 from analysis.model.simulation.records import Server, Traffic
-from analysis.model.simulation.serving import (
-    BEYOND,
-    EDGE,
-    METRICS,
-    Estimate,
-    Metric,
-    Runs,
-    _runs,
-    check_length,
-    serve,
-)
+from analysis.model.simulation.serving import BEYOND, EDGE, Estimate, Metric, Runs, _runs, check_length, serve
 
 #: Requests of one run, if not told otherwise.
 REQUESTS = 20_000
@@ -43,21 +33,17 @@ class Capacity:
     saturated_req_per_s : float
         Rate of one node that always has more waiting. [request/s]
     rate_req_per_s : float
-        Mean rate at which the fleet has to keep the budget. [request/s]
+        Rate at which the fleet has to keep the budget: the mean, which the traffic's own shape surrounds.
     nodes, nodes_low, nodes_high : int, optional
-        Fewest nodes whose percentile keeps the budget, and whose interval does with its lower and its upper end;
-        spares come on top. [1]
-    spares : int
-        [1]
+        Fewest nodes whose percentile keeps the budget, and whose interval does with its lower and its upper end.
+    time_s : Estimate, optional
+        The percentile of the metric with these nodes, overhead included. [s]
     largest_req_per_s : float, optional
         Largest rate at which these nodes keep the budget, within 1 %. [request/s]
     goodput, busy : Estimate, optional
         Share of requests within the budget; share of time in which a replica computes. [1]
-    percentiles_s : mapping of float to Estimate or None
-        Of the budget's metric with these nodes, overhead included: the percentile that was asked for, 50, 95 and
-        99; None where too few requests lie beyond. [s]
-    means_s : mapping of str to Estimate
-        Means of all metrics, likewise. [s]
+    latency_p50_s, latency_p95_s, latency_p99_s : Estimate, optional
+        Request latencies with these nodes, overhead included; None where too few requests lie beyond. [s]
     """
 
     latency_floor_s: float
@@ -66,12 +52,13 @@ class Capacity:
     nodes: int | None = None
     nodes_low: int | None = None
     nodes_high: int | None = None
-    spares: int = 0
+    time_s: Estimate | None = None
     largest_req_per_s: float | None = None
     goodput: Estimate | None = None
     busy: Estimate | None = None
-    percentiles_s: Mapping[float, Estimate | None] = field(default_factory=dict)
-    means_s: Mapping[str, Estimate] = field(default_factory=dict)
+    latency_p50_s: Estimate | None = None
+    latency_p95_s: Estimate | None = None
+    latency_p99_s: Estimate | None = None
 
     @property
     def feasible(self) -> bool:
@@ -82,11 +69,6 @@ class Capacity:
     def load(self) -> float | None:
         """Rate over what these nodes could do if they always had more waiting. [1]."""
         return None if self.nodes is None else self.rate_req_per_s / (self.nodes * self.saturated_req_per_s)
-
-    @property
-    def time_s(self) -> Estimate | None:
-        """The percentile that was asked for. [s]."""
-        return next(iter(self.percentiles_s.values()), None)
 
 
 def saturated_req_per_s(server: Server, traffic: Traffic, *, count: int = REQUESTS, seed: int = 0) -> float:
@@ -313,7 +295,6 @@ def capacity_by_simulation(
     replicas_per_node: int = 1,
     metric: Metric = "e2e",
     overhead_s: float = 0.0,
-    spares: int = 0,
     seed: int = 0,
     runs: int = 5,
     requests: int = REQUESTS,
@@ -340,8 +321,6 @@ def capacity_by_simulation(
         What has the budget: the request, its first token, or a further token.
     overhead_s : float
         Time outside the GPU, added to a request and to its first token. [s]
-    spares : int
-        Nodes that may fail without the budget being broken; they serve like the others. [1]
     seed : int
     runs : int
         Independent runs, from which the interval comes. [1]
@@ -382,7 +361,7 @@ def capacity_by_simulation(
     rate = float(positive("rate_req_per_s", rate_req_per_s))
     overhead = float(not_negative("overhead_s", overhead_s)) if metric != "tpot" else 0.0
     each = int(whole("replicas_per_node", replicas_per_node))
-    budget, extra = float(positive("budget_s", budget_s)), int(not_negative("spares", spares))
+    budget = float(positive("budget_s", budget_s))
     saturated = saturated_req_per_s(server, traffic, seed=seed)
     floor = alone_s(server, traffic, percentile=percentile, metric=metric, seed=seed)
     if not floor + overhead <= budget:
@@ -403,33 +382,31 @@ def capacity_by_simulation(
         _fewest(lambda n, end=end: getattr(time_s(n), end) <= search.budget_s, least, most_nodes)  # type: ignore[misc]
         for end in ("value", "low", "high")
     ]
-    bought = [count + extra for count in counts]
-    nodes = bought[0]
-    time_s(nodes)
-    served = tried[nodes][0]
+    nodes = counts[0]
+    served, time = tried[nodes]
     if served is None:  # a fleet that keeps the budget was served
         raise AssertionError(nodes)
-    shown = dict.fromkeys((float(percentile), 50.0, 95.0, 99.0))
     return Capacity(
         floor + overhead,
         saturated * each,
         rate,
         nodes,
-        nodes_low=bought[1],
-        nodes_high=bought[2],
-        spares=extra,
+        nodes_low=counts[1],
+        nodes_high=counts[2],
+        time_s=_later(time, overhead),
         largest_req_per_s=_largest_rate(search, replicas=nodes * each, low=rate),
         goodput=served.goodput(search.budget_s, metric),
         busy=served.busy,
-        percentiles_s={q: _percentile(served, q, metric, overhead) for q in shown},
-        means_s={m: _later(served.mean_s(m), 0.0 if m == "tpot" else overhead_s) for m in METRICS},
+        latency_p50_s=_latency(served, 50, overhead_s),
+        latency_p95_s=_latency(served, 95, overhead_s),
+        latency_p99_s=_latency(served, 99, overhead_s),
     )
 
 
-def _percentile(served: Runs, percentile: float, metric: Metric, overhead_s: float) -> Estimate | None:
-    if min(run.times_s(metric).size for run in served.runs) < BEYOND / (1 - percentile / 100):
+def _latency(served: Runs, percentile: float, overhead_s: float) -> Estimate | None:
+    if min(run.times_s().size for run in served.runs) < BEYOND / (1 - percentile / 100):
         return None
-    return _later(served.percentile_s(percentile, metric), overhead_s)
+    return _later(served.percentile_s(percentile), overhead_s)
 
 
 def _later(time: Estimate, overhead_s: float) -> Estimate:

@@ -311,9 +311,20 @@ def check_length(counted: int, percentile: float) -> None:
     """
     if not 0 < percentile < 100:
         raise InputError("percentile", percentile, "a number above 0 and below 100")
-    needed = int(np.ceil(round(BEYOND / (1 - percentile / 100), 6)))
-    if counted < needed:
-        raise InputError("requests", counted, f"at least {needed} counted in each run for percentile {percentile:g}")
+    least = needed(percentile)
+    if counted < least:
+        raise InputError("requests", counted, f"at least {least} counted in each run for percentile {percentile:g}")
+
+
+def needed(percentile: float) -> int:
+    """Count the requests of which ten lie beyond a percentile.
+
+    Examples
+    --------
+    >>> needed(95), needed(99.9)
+    (200, 10000)
+    """
+    return int(np.ceil(round(BEYOND / (1 - percentile / 100), 6)))
 
 
 def serve_runs(

@@ -21,6 +21,9 @@ async function draw(script) {
     kept.forEach(([name, value]) => result.view.signal(name, value));
     await result.view.runAsync();
     host.dataset.drawn = isDark() ? "dark" : "light";
+    // for scripts that set and read its numbers
+    host.view = result.view;
+    host.dispatchEvent(new CustomEvent("chart-drawn", { bubbles: true }));
   } catch (error) {
     host.textContent = "This chart could not be drawn. Its numbers stand in the table below.";
     console.error(error);

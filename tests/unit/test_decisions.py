@@ -1,0 +1,266 @@
+"""Chances over spaces and what they hang on: against cases with a known answer, and against the model itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import sobol_indices, uniform
+
+from analysis.evidence import decision_map, decisions
+from analysis.evidence.claims.registry import Context
+from analysis.evidence.scenarios import SEED, Choice, Range, sample
+from analysis.model import decoders
+from analysis.present import display, map_charts
+from analysis.reference.efficiency import constants, efficiency
+from analysis.reference.specs import Decoder
+from analysis.reference.tables import SNAPSHOT
+
+CONTEXT = Context(SNAPSHOT)
+ONE = {"weights": np.array(["fp8"]), "prompt": np.array([1500.0]), "answer": np.array([200.0])}
+OF_DRAFTS = {"acceptance": np.array([0.75]), "drafts": np.array([4]), "draft_cost": np.array([0.05])}
+
+
+# --- first-order indices -----------------------------------------------------------------------
+
+
+def ishigami(x: np.ndarray) -> np.ndarray:
+    return np.sin(x[0]) + 7 * np.sin(x[1]) ** 2 + 0.1 * x[2] ** 4 * np.sin(x[0])
+
+
+def test_indices_of_a_function_with_known_ones():
+    """Ishigami's function (a = 7, b = 0.1): S = 0.3139, 0.4424, 0 by its closed form.
+
+    Within 0.03: the second input waves twice over 16 bins, and what it does inside a bin is not seen.
+    """
+    angle = Range(-np.pi, np.pi, "a whole turn", scale="uniform")
+    points = sample(dict.fromkeys("xyz", angle))
+    values = ishigami(np.array([points[name] for name in "xyz"]))
+    found = [decisions.first_order(points[name], values) for name in "xyz"]
+    assert found == pytest.approx([0.3139, 0.4424, 0.0], abs=0.03)
+
+
+def test_indices_agree_with_another_estimator():
+    """Saltelli's design with far more evaluations, as SciPy has it."""
+    turn = uniform(loc=-np.pi, scale=2 * np.pi)
+    theirs = sobol_indices(func=ishigami, n=4096, dists=[turn] * 3, rng=SEED).first_order
+    angle = Range(-np.pi, np.pi, "a whole turn", scale="uniform")
+    points = sample(dict.fromkeys("xyz", angle))
+    values = ishigami(np.array([points[name] for name in "xyz"]))
+    assert [decisions.first_order(points[name], values) for name in "xyz"] == pytest.approx(list(theirs), abs=0.03)
+
+
+def test_indices_of_a_sum_are_shares_of_variance_and_a_choice_is_an_input_too():
+    """Var(x + 2y + z) with x, y uniform and z of two values 0 and 1: 1/12, 4/12, 3/12."""
+    space = {
+        "x": Range(0, 1, "r", scale="uniform"),
+        "y": Range(0, 1, "r", scale="uniform"),
+        "z": Choice((0.0, 1.0), "r"),
+        "idle": Range(0, 1, "r", scale="uniform"),
+    }
+    points = sample(space)
+    values = points["x"] + 2 * points["y"] + points["z"]
+    found = [decisions.first_order(points[name], values) for name in space]
+    assert found == pytest.approx([1 / 8, 4 / 8, 3 / 8, 0.0], abs=0.01)
+    assert decisions.first_order(points["x"], np.ones(len(values))) == 0
+
+
+def test_knowing_an_input_that_decides_ends_the_doubt():
+    x = np.linspace(0, 1, 4096)
+    true = x > 0.25
+    assert decisions.wrong_if_known(x, true) < 0.001
+    coin = np.resize([True, False, False, False], 4096)
+    assert decisions.wrong_if_known(x, coin) == pytest.approx(0.25, abs=0.001)
+    assert decisions.wrong_if_known(np.array(["a", "b"] * 2048), np.resize([True, False], 4096)) == 0
+
+
+def test_bins_hold_equally_many_samples_and_each_choice_is_one():
+    assert set(np.bincount(decisions.bins_of(np.random.default_rng(1).random(4096)))) == {4096 // decisions.BINS}
+    assert decisions.bins_of(np.array(["b", "a", "b"])).tolist() == [1, 0, 1]
+
+
+# --- decisions ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def judged() -> decisions.Judged:
+    return decisions.judge("second", CONTEXT, count=512)
+
+
+def test_a_chance_is_the_share_of_what_is_defined_and_the_same_every_time(judged):
+    again = decisions.judge("second", CONTEXT, count=512)
+    assert (again.chance, again.low, again.high) == (judged.chance, judged.low, judged.high)
+    assert judged.low <= judged.chance <= judged.high
+    assert judged.chance == judged.answer.true[judged.answer.defined].mean()
+    assert judged.wrong == min(judged.chance, 1 - judged.chance)
+    found = decisions.influence(judged)
+    pd.testing.assert_frame_equal(found, decisions.influence(again))
+    assert found["index"].is_monotonic_decreasing
+    assert (found["low"] <= found["index"]).all()
+    assert (found["index"] <= found["high"]).all()
+    assert (found["saves"] >= -1e-12).all()
+    assert decisions.by_origin(found)["index"].sum() >= 1 - 1e-9
+
+
+@pytest.mark.parametrize("name", decisions.DECISIONS)
+def test_every_input_has_a_reason_a_name_and_the_constants_are_inputs(name):
+    space = decisions.DECISIONS[name].space(CONTEXT)
+    assert set(space) <= set(decisions.INPUTS)
+    assert all(axis.reason.strip() for axis in space.values())
+    for constant in decisions.hardware():
+        assert space[constant].low == constants()[constant].low
+        assert space[constant].high <= constants()[constant].high
+    assert {"slower", "hopper.mbu", "python.layer"} <= set(space)
+
+
+def test_a_chance_along_an_input_averages_to_the_chance(judged):
+    """Bins hold equally many samples, so the mean over them is the chance where every sample has an answer."""
+    line = decisions.along(judged, "answer")
+    assert line["chance"].mean() == pytest.approx(judged.chance)
+    assert line["chance"].iloc[0] > line["chance"].iloc[-1]
+    with pytest.raises(KeyError):
+        decisions.along(judged, "no such input")
+
+
+def test_a_node_takes_what_its_replicas_take_and_the_budget_limits_it():
+    """With one replica of eight, a mean within a long budget nears the saturated rate; none within half a floor."""
+    replica = decisions.replica_of(decisions.MODEL, "fp8", 8)
+    plain = Decoder.autoregressive()
+    alone = decoders.request_s(
+        replica, plain, input_tokens=1500, output_tokens=200, efficiency=efficiency(replica, decisions.ENGINE)
+    )
+    rates = [
+        decisions.node_req_per_s("autoregressive", ONE, budget_s=budget, shapes=(8,), percentile=None)[0]
+        for budget in (alone / 2, 2 * alone, 1e6)
+    ]
+    assert rates[0] == 0
+    saturated = decoders.saturated_req_per_s(
+        replica,
+        plain,
+        input_tokens=1500,
+        output_tokens=200,
+        efficiency=efficiency(replica, decisions.ENGINE),
+        slots=decisions.slots(decisions.ENGINE),
+        rule=decisions.memory_rule(decisions.ENGINE),
+    )
+    assert rates[1] < rates[2] <= saturated * (1 + 1e-9)
+    assert rates[2] == pytest.approx(saturated, rel=0.01)
+
+
+def test_measured_times_twice_as_long_are_half_the_budget_at_half_the_rate():
+    twice = decisions.node_req_per_s("autoregressive", {**ONE, "slower": np.array([2.0])}, budget_s=8.0)
+    assert twice == pytest.approx(decisions.node_req_per_s("autoregressive", ONE, budget_s=4.0) / 2)
+
+
+def test_drafts_of_certain_acceptance_and_no_cost_serve_more_within_a_budget():
+    plain = decisions.node_req_per_s("autoregressive", ONE, budget_s=2.0)
+    sure = {**OF_DRAFTS, "acceptance": np.array([1.0]), "draft_cost": np.array([0.0])}
+    assert decisions.node_req_per_s("speculative", {**ONE, **sure}, budget_s=2.0) > plain
+
+
+# --- the map -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cells() -> pd.DataFrame:
+    return decision_map.grid(CONTEXT)
+
+
+def test_every_cell_has_the_cheapest_option_that_is_in_time(cells):
+    base = cells[cells["setting"] == decision_map.BASE.name].iloc[::97]
+    costs = decision_map.usd_per_request(
+        decision_map.BASE,
+        CONTEXT,
+        concurrency=base["concurrency"].to_numpy(),
+        api_usd_per_mtok=base["api_usd_per_mtok"].to_numpy(),
+    )
+    best = np.min(np.stack([*costs.values()]), axis=0)
+    for place, option in enumerate(base["option"]):
+        assert costs[option][place] == best[place]
+
+
+def test_cost_of_a_request_on_a_full_node_by_hand():
+    """Half a request a second at a quarter of the peak on one node: price over 3600 x 0.5 x 0.25, twice as much if
+    half of the answers are of no use.
+    """
+    setting = decision_map.replace(decision_map.BASE, day_share=0.25)
+    together = 0.5 * decision_map.stay_alone_s(setting)
+    node = decisions.node_usd_per_hour({"ownership": np.array(["rent"]), "place": np.array([0.5])}, CONTEXT)[0]
+    at = {"concurrency": together, "api_usd_per_mtok": 4.0}
+    costs = decision_map.usd_per_request(setting, CONTEXT, **at)
+    assert costs["autoregressive"] == pytest.approx(node / (3600 * 0.5 * 0.25))
+    assert costs["API"] == pytest.approx((2000 * 2.0 + 300 * 4.0) / 1e6)
+    useless = decision_map.usd_per_request(decision_map.replace(setting, useful=0.5), CONTEXT, **at)
+    assert useless["autoregressive"] == pytest.approx(2 * costs["autoregressive"])
+
+
+def test_a_dearer_api_never_wins_a_cell_and_more_company_never_loses_one(cells):
+    for _, column in cells.groupby(["setting", "concurrency"]):
+        api = (column.sort_values("api_usd_per_mtok")["option"] == "API").to_numpy()
+        assert (np.diff(api.astype(int)) <= 0).all()
+    owned = {name: frame["option"].ne("API").mean() for name, frame in cells.groupby("setting")}
+    assert owned["ten workloads share the node"] > owned[decision_map.BASE.name]
+    assert owned["the node is already paid for"] > owned[decision_map.BASE.name]
+    assert owned["bursts: peak four times the mean"] < owned[decision_map.BASE.name]
+
+
+def test_no_api_where_data_must_stay_or_none_is_fast_enough(cells):
+    fastest = decision_map.fastest_api_s(CONTEXT)
+    for setting in decision_map.SETTINGS:
+        options = set(cells[cells["setting"] == setting.name]["option"])
+        if not setting.api or setting.budget_s < fastest:
+            assert "API" not in options
+    hopeless = decision_map.replace(decision_map.BASE, name="no time", budget_s=0.01)
+    costs = decision_map.usd_per_request(hopeless, CONTEXT, concurrency=[1.0], api_usd_per_mtok=[1.0])
+    assert decision_map.cheapest(costs).tolist() == ["infeasible"]
+
+
+def test_borders_lie_where_the_options_cost_the_same():
+    edge = decision_map.breakeven_concurrency(decision_map.BASE, CONTEXT, 15.0)
+    just_below, just_above = (
+        decision_map.cheapest(
+            decision_map.usd_per_request(decision_map.BASE, CONTEXT, concurrency=[edge * f], api_usd_per_mtok=[15.0])
+        )[0]
+        for f in (0.99, 1.0)
+    )
+    assert just_below == "API"
+    assert just_above != "API"
+    assert decision_map.breakeven_concurrency(decision_map.BASE, CONTEXT, 0.1) is None
+
+
+def test_rectangles_names_and_shares_are_those_of_the_cells(cells):
+    runs = decision_map.runs(cells)
+    area = (np.log(runs["right"] / runs["left"]) * np.log(runs["top"] / runs["bottom"])).groupby(
+        [runs["setting"], runs["option"]]
+    )
+    whole = np.log(decision_map.CONCURRENCY[1] / decision_map.CONCURRENCY[0]) * np.log(
+        decision_map.API_USD_PER_MTOK[1] / decision_map.API_USD_PER_MTOK[0]
+    )
+    shares = decision_map.shares(cells).set_index("setting")
+    for (setting, option), part in area:
+        assert part.sum() / whole == pytest.approx(shares.loc[setting, option])
+    assert shares.sum(axis=1).tolist() == pytest.approx([1.0] * len(shares))
+    names = decision_map.names_on_map(cells)
+    merged = names.merge(cells, on=["setting", "concurrency", "api_usd_per_mtok"], suffixes=("", "_cell"))
+    assert (merged["option"] == merged["option_cell"]).all()
+    assert len(merged) == len(names)
+
+
+# --- pictures ----------------------------------------------------------------------------------
+
+
+def test_pictures_hold_what_they_are_given_and_fit_a_page(cells, judged):
+    drawn = map_charts.decision_map(decision_map.runs(cells), decision_map.names_on_map(cells))
+    shown = display.figure(drawn, name="fig-map-test", alt="A map of the cheapest option over two axes.")
+    spec = shown.data[display.VEGA_LITE]
+    (control,) = spec["params"]
+    assert control["bind"]["options"] == [setting.name for setting in decision_map.SETTINGS]
+    found = decisions.influence(judged)
+    bars = display.figure(map_charts.influence(found), name="fig-bars", alt="Bars of what an answer hangs on.")
+    (rows,) = bars.data[display.VEGA_LITE]["datasets"].values()
+    assert [row["called"] for row in rows] == found["called"].head(map_charts.MOST_BARS).tolist()
+    chances = decisions.chances([judged])
+    assert chances["chance"].tolist() == [judged.chance]
+    display.figure(map_charts.chances(chances), name="fig-chances", alt="The chance of one single decision.")
+    line = map_charts.along(decisions.along(judged, "slower"), title="Measured over predicted time")
+    display.figure(line, name="fig-line", alt="The chance of one decision along the error of the model.")

@@ -1,0 +1,59 @@
+"""Decisions on named workloads: consistent with the model that they call."""
+
+import numpy as np
+import pytest
+
+from analysis.evidence import line_up
+from analysis.evidence.claims import rivals
+from analysis.model import head_to_head as h2h
+from analysis.reference.efficiency import efficiency, memory_rule
+from analysis.reference.model_config import replica
+from analysis.reference.tables import SNAPSHOT
+
+NODE = replica("llama-3.1-70b", "h100-sxm", as_of=SNAPSHOT, gpus=8)
+REACHED, RULE = efficiency(NODE, "vllm"), memory_rule("vllm")
+
+
+@pytest.fixture(scope="module")
+def found():
+    return line_up.decisions(NODE, efficiency=REACHED, rule=RULE, slots=256).set_index("workload")
+
+
+def test_every_workload_has_a_winner_that_leads(found):
+    assert len(found) == len(line_up.WORKLOADS)
+    assert (found["over_plain"] >= 1).all()
+    assert (found["over_second"] >= 1).all()
+
+
+def test_diffusion_wins_where_it_keeps_more_than_it_must(found):
+    """The line-up keeps four tokens in a pass."""
+    wins = found["winner"].str.startswith("diffusion")
+    assert (wins == (found["tokens_to_win"] < 4)).all()
+    assert wins["a question, alone"]
+    assert not wins["the overnight queue"]
+
+
+def test_speculation_wins_where_it_is_accepted_more_than_it_must(found):
+    central = rivals.ACCEPTANCE.central
+    wins = found["winner"] == "speculation"
+    assert (found.loc[wins, "acceptance_to_win"] <= central).all()
+    assert (found.loc[~wins & (found["winner"] != "prompt look-up"), "acceptance_to_win"] > central).all()
+
+
+def test_the_queue_fills_the_memory(found):
+    assert 100 < found.loc["the overnight queue", "batch"] <= 256
+    assert found.loc["a question, alone", "batch"] == 1
+
+
+def test_a_full_node_counts_all_its_replicas():
+    two = replica("llama-3.1-70b", "h100-sxm", as_of=SNAPSHOT, gpus=2, weights="fp8")
+    load = {"input_tokens": 1000, "output_tokens": 300}
+    frame = line_up.when_full(
+        {"two": two}, {"two": efficiency(two, "vllm")}, **load, rule=RULE, slots=256, node_gpus=8
+    ).set_index("rival")
+    plain = frame.loc["one token at a time"]
+    alone = h2h.best(two, h2h.one_by_one(), batch=plain["batch"], **load, efficiency=efficiency(two, "vllm"))
+    assert plain["node_req_per_s"] == pytest.approx(4 * alone.req_per_s)
+    assert plain["over_plain"] == 1
+    assert frame.loc["speculation", "over_plain"] >= 1
+    assert np.isfinite(frame["node_req_per_s"]).all()
