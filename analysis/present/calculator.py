@@ -647,14 +647,14 @@ def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
         "field": "rate",
         "type": "quantitative",
         "title": "Requests per second of a node",
-        "axis": {"tickCount": 6, "format": "~g"},
+        "axis": {"tickCount": 6, "format": ",.3~f"},
     }
     y = {
         "field": "time",
         "type": "quantitative",
         "title": "What the budget is about (s)",
         "scale": {"type": "log", "nice": False, "padding": 12},
-        "axis": {"tickCount": 6, "format": "~g"},
+        "axis": {"tickCount": 6, "format": ",.3~f"},
     }
     layers: list[dict[str, Any]] = []
     for suffix in workload.DECODERS:
@@ -693,7 +693,7 @@ def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
                         "encoding": {"opacity": {"condition": {"test": "datum.shown", "value": 1}, "value": 0}},
                     },
                     {
-                        "mark": {"type": "text", "color": mark.colour, "align": "right", "dx": -8, "dy": -8},
+                        "mark": {"type": "text", "color": mark.colour, "align": "left", "dx": 9, "dy": 6},
                         "encoding": {"text": {"field": "shown", "type": "nominal"}},
                     },
                 ],
