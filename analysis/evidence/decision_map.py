@@ -29,8 +29,6 @@ INFEASIBLE = "infeasible"
 CONCURRENCY = (0.01, 1000.0)
 API_USD_PER_MTOK = (0.1, 30.0)
 COLUMNS, ROWS = 80, 40
-#: Price of input over that of output at the API: what sellers of the model ask is about this.
-INPUT_RATIO = 0.5
 
 
 @dataclass(frozen=True)
@@ -120,6 +118,14 @@ def node_rates(setting: Setting) -> dict[str, float]:
     return {kind: float(decisions.node_req_per_s(kind, point, budget_s=setting.budget_s)[0]) for kind in kinds}
 
 
+def input_price_ratio(context: Context) -> float:
+    """Return what sellers of open models ask for input over output, the middle one. [1]."""
+    sellers = tables.class_tariffs("commodity", as_of=context.as_of, prices=context.prices)
+    sold = [tariff for model in sellers.values() for tariff in model.values() if tariff.output_usd_per_mtok > 0]
+    # where output is free there is no ratio, and any will do
+    return float(np.median([tariff.input_usd_per_mtok / tariff.output_usd_per_mtok for tariff in sold] or [1.0]))
+
+
 def stay_alone_s(setting: Setting) -> float:
     """Time of a request alone on the node, decoded token by token: what rate is multiplied with on the map. [s]."""
     replica = decisions.replica_of(decisions.MODEL, "fp8", decisions.GPUS)
@@ -153,7 +159,7 @@ def usd_per_request(
     concurrency : float or array
         Requests that would run together at the peak, decoded token by token on an empty node: peak rate times stay. [1]
     api_usd_per_mtok : float or array
-        What the API asks for output; input is asked `INPUT_RATIO` of it. [USD/Mtok]
+        What the API asks for output; for input it asks `input_price_ratio` of that. [USD/Mtok]
     rates : mapping, optional
         As `node_rates`, where they are known.
 
@@ -170,7 +176,7 @@ def usd_per_request(
     )
     allowed = setting.api and fastest_api_s(context) <= setting.budget_s
     mix = RequestMix(setting.input_tokens, setting.output_tokens)
-    bill = np.asarray(api_usd_per_request(Tariff(INPUT_RATIO * price, price), mix))
+    bill = np.asarray(api_usd_per_request(Tariff(input_price_ratio(context) * price, price), mix))
     found = {"API": bill if allowed else np.full(n.shape, np.inf)}
     useful_per_hour = SECONDS_PER_HOUR * setting.workloads * peak * setting.day_share * setting.useful
     for kind in OPTIONS[1:]:

@@ -186,10 +186,12 @@ def test_cost_of_a_request_on_a_full_node_by_hand():
     setting = decision_map.replace(decision_map.BASE, day_share=0.25)
     together = 0.5 * decision_map.stay_alone_s(setting)
     node = decisions.node_usd_per_hour({"ownership": np.array(["rent"]), "place": np.array([0.5])}, CONTEXT)[0]
+    ratio = decision_map.input_price_ratio(CONTEXT)
+    assert 0.2 < ratio < 0.5
     at = {"concurrency": together, "api_usd_per_mtok": 4.0}
     costs = decision_map.usd_per_request(setting, CONTEXT, **at)
     assert costs["autoregressive"] == pytest.approx(node / (3600 * 0.5 * 0.25))
-    assert costs["API"] == pytest.approx((2000 * 2.0 + 300 * 4.0) / 1e6)
+    assert costs["API"] == pytest.approx((2000 * 4.0 * ratio + 300 * 4.0) / 1e6)
     useless = decision_map.usd_per_request(decision_map.replace(setting, useful=0.5), CONTEXT, **at)
     assert useless["autoregressive"] == pytest.approx(2 * costs["autoregressive"])
 
