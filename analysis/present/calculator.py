@@ -460,6 +460,11 @@ ANSWERS: tuple[dict[str, Any], ...] = (
         for asked, rival in (({"reason_api": 1}, _SLOW_RIVAL), ({}, _RIVAL))
     ),
     {
+        "when": {"choice": 3, "own_none": 1, "reason_ar": 1},
+        "text": "Call the API: {request_usd_api|usd} a request. The model and one request do not fit into a replica: "
+        "give it more GPUs, or narrower weights.",
+    },
+    {
         "when": {"choice": 3, "own_none": 1},
         "text": "Call the API: {request_usd_api|usd} a request. No replica of this shape keeps the budget: alone, one "
         "token at a time takes {floor_s_ar|s}.",
@@ -472,6 +477,11 @@ ANSWERS: tuple[dict[str, Any], ...] = (
         }
         for i, suffix in enumerate(workload.DECODERS)
     ),
+    {
+        "when": {"reason_ar": 1},
+        "text": "Nothing here keeps the budget: the API is too slow, and the model and one request do not fit into a "
+        "replica.",
+    },
     {
         "when": {},
         "text": "Nothing here keeps the budget: alone, a request takes {floor_s_ar|s} one token at a time, "
@@ -637,14 +647,14 @@ def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
         "field": "rate",
         "type": "quantitative",
         "title": "Requests per second of a node",
-        "axis": {"tickCount": 6, "format": "~g"},
+        "axis": {"tickCount": 6, "format": ",.3~f"},
     }
     y = {
         "field": "time",
         "type": "quantitative",
         "title": "What the budget is about (s)",
         "scale": {"type": "log", "nice": False, "padding": 12},
-        "axis": {"tickCount": 6, "format": "~g"},
+        "axis": {"tickCount": 6, "format": ",.3~f"},
     }
     layers: list[dict[str, Any]] = []
     for suffix in workload.DECODERS:
@@ -656,14 +666,14 @@ def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
             {
                 "data": {"values": rows},
                 "transform": [
-                    {"filter": f"reason_{suffix} != 1"},
                     {"calculate": f"pow(max(room_{suffix}, 1), datum.share)", "as": workload.THIS.n.name},
                     *(
                         {"calculate": vega.expression(value, names=names), "as": symbol.name}
                         for symbol, value in steps_of
                     ),
-                    {"calculate": f"datum.this_h * replicas_{suffix}", "as": "rate"},
-                    {"calculate": "datum.this_m", "as": "time"},
+                    # what has no line is a single point: without any, Vega complains of an axis without an end
+                    {"calculate": f"reason_{suffix} == 1 ? 0 : datum.this_h * replicas_{suffix}", "as": "rate"},
+                    {"calculate": f"reason_{suffix} == 1 ? budget_s : datum.this_m", "as": "time"},
                 ],
                 "mark": {"type": "line", "color": mark.colour, "strokeDash": list(mark.dash) or [1, 0]},
                 "encoding": {"x": x, "y": y, "order": {"field": "share", "type": "quantitative"}},
@@ -673,15 +683,18 @@ def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
             {
                 "data": {"values": [{"name": words}]},
                 "transform": [
-                    {"filter": f"reason_{suffix} == 0"},
-                    {"calculate": f"each_req_per_s_{suffix} * replicas_{suffix}", "as": "rate"},
-                    {"calculate": f"metric_s_{suffix}", "as": "time"},
+                    {"calculate": f"reason_{suffix} == 0 ? datum.name : ''", "as": "shown"},
+                    {"calculate": f"datum.shown ? each_req_per_s_{suffix} * replicas_{suffix} : 0", "as": "rate"},
+                    {"calculate": f"datum.shown ? metric_s_{suffix} : budget_s", "as": "time"},
                 ],
                 "layer": [
-                    {"mark": {"type": "point", "color": mark.colour, "shape": mark.shape, "size": 90, "opacity": 1}},
                     {
-                        "mark": {"type": "text", "color": mark.colour, "align": "right", "dx": -8, "dy": -8},
-                        "encoding": {"text": {"field": "name", "type": "nominal"}},
+                        "mark": {"type": "point", "color": mark.colour, "shape": mark.shape, "size": 90},
+                        "encoding": {"opacity": {"condition": {"test": "datum.shown", "value": 1}, "value": 0}},
+                    },
+                    {
+                        "mark": {"type": "text", "color": mark.colour, "align": "left", "dx": 9, "dy": 6},
+                        "encoding": {"text": {"field": "shown", "type": "nominal"}},
                     },
                 ],
                 "encoding": {"x": x, "y": y},
