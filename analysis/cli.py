@@ -1041,7 +1041,8 @@ def _of_this_node(node: str, gpu: str, gpus: float, day: date, own: OwnPrices | 
     "--trace",
     "trace_file",
     metavar="FILE",
-    help="Simulation: arrivals of a trace, and its lengths where none are given; the rate scales its time.",
+    help="Simulation: a CSV arrival_s,input_tokens,output_tokens[,cached_tokens] of some hundreds of requests or more;"
+    " its lengths hold where none are given, the rate scales its time.",
 )
 @click.option("--seed", metavar="N", type=Number(whole_from_zero), help="Simulation: seed of the draws, 0 if left out.")
 @click.option("--spares", metavar="K", type=Number(whole_from_zero), default=0.0, help="Nodes that may fail.")
@@ -1251,7 +1252,7 @@ def _simulated(
                 "input_tokens": "--input-tokens",
                 "output_tokens": "--output-tokens",
                 "cached_tokens": "--cached-tokens",
-                "requests": "--percentile",
+                "requests": "--percentile" if traffic is None else "--trace, requests",
                 "spares": "--spares",
                 "rate_req_per_s": "--rate-req-per-s",
             }.get(refusal.where, refusal.where)
@@ -1313,8 +1314,9 @@ def _capacity_text(result: Mapping[str, Any], node: str | None) -> str:
     known = {q: result[f"latency_p{q}_s"] for q in (50, 95, 99)}
     times = ", ".join(f"p{q} {value:.3g} s" for q, value in known.items() if value is not None)
     spares = f", {result['spares']} of them spare," if result["spares"] else ""
+    count = f"{result['nodes']} node{'s' if result['nodes'] != 1 else ''}{spares}"
     lines = [
-        f"{result['nodes']} nodes{spares} for {result['metric']}, {within}; floor {result['latency_floor_s']:.3g} s",
+        f"{count} for {result['metric']}, {within}; floor {result['latency_floor_s']:.3g} s",
         "{cost_usd_per_mtok:,.2f} USD per million output tokens; {saturated_usd_per_mtok:,.2f} if full".format(
             **result
         ),
@@ -1328,7 +1330,9 @@ def _capacity_text(result: Mapping[str, Any], node: str | None) -> str:
     other = result.get("cheapest_node")
     if other is not None and other["usd_per_hour"] < result["nodes"] * result["price_usd_per_node_hour"]:
         lines.append(
-            "less: {nodes} x {node} with {gpus} GPUs, {usd_per_hour:,.2f} USD an hour together".format(**other)
+            "cheaper on offer: {nodes} x {node} with {gpus} GPUs, {usd_per_hour:,.2f} USD an hour together".format(
+                **other
+            )
         )
     lines.append(asked)
     lines.append(f"feasible: {shapes}")
