@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from analysis.evidence.claims.rivals import CANVAS_TOKENS, DRAFT_COST, line_up
-from analysis.model.decoders import largest_batch
-from analysis.model.head_to_head import Rival, acceptance_to_win, best, configuration, diffusion, tokens_per_pass_to_win
+from analysis.model.decoders import cycle, largest_batch
+from analysis.model.head_to_head import (
+    Rival,
+    acceptance_to_win,
+    best,
+    configuration,
+    crossover,
+    diffusion,
+    tokens_per_pass_to_win,
+)
 from analysis.reference.specs import Decoder, Efficiency, MemoryRule, Replica
 
 
@@ -78,13 +86,14 @@ def decisions(
     DataFrame
         ``workload``, ``batch``, ``winner``, ``configuration``, ``request_s`` [s], ``over_plain`` and
         ``over_second`` (its rate over theirs) [1], ``tokens_to_win`` and ``canvas_to_win`` (that diffusion must keep
-        of a block of 32, or of a canvas of 256, in a pass to be level with the best of the others) and ``acceptance_to_win`` (that drafts need to be level with the best
-        of plain decoding and diffusion), infinite where none is enough [1].
+        of a block of 32, or of a canvas of 256, in a pass to be level with the best of the others) and
+        ``acceptance_to_win`` (that drafts need to be level with the best of plain decoding and diffusion), infinite
+        where none is enough [1].
 
     Notes
     -----
-    Rivals are those of `analysis.evidence.claims.rivals.line_up`: there diffusion keeps four tokens in a pass. An engine
-    may admit fewer requests to a canvas than to the others; the batch is that of the workload all the same.
+    Rivals are those of `analysis.evidence.claims.rivals.line_up`: there diffusion keeps four tokens in a pass. An
+    engine may admit fewer requests to a canvas than to the others; the batch is that of the workload all the same.
     """
     others = line_up()[:-1]
     blocks = [line_up()[-1], *canvases(canvas_passes)]
@@ -144,10 +153,67 @@ def gains(
     DataFrame
         One row for each rival but the first: its name as index, its rate over that of the first at each batch. [1]
     """
-    load = {"batch": np.asarray(batch, float), "input_tokens": input_tokens, "output_tokens": output_tokens}
+    load: dict[str, Any] = {
+        "batch": np.asarray(batch, float),
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+    }
     times = [np.asarray(best(replica, each, **load, efficiency=efficiency).request_s) for each in rivals]
     rows = {each.name: times[0] / time for each, time in zip(rivals[1:], times[1:], strict=True)}
     return pd.DataFrame.from_dict(rows, orient="index", columns=list(batch)).rename_axis("rival")
+
+
+def long_contexts(
+    replica: Replica,
+    *,
+    input_tokens: Sequence[float],
+    output_tokens: float,
+    batch: Sequence[float],
+    efficiency: Efficiency,
+    rule: MemoryRule,
+    slots: float,
+) -> pd.DataFrame:
+    """Follow diffusion against plain decoding as contexts grow: its passes, and the end of its lead in whole requests.
+
+    Parameters
+    ----------
+    replica : Replica
+    input_tokens : sequence of float
+        Prompts, a row each; the passes are those at this context. [token]
+    output_tokens : float
+        Tokens of each answer. [token]
+    batch : sequence of float
+        Requests in the replica, a column each. [1]
+    efficiency : Efficiency
+    rule : MemoryRule
+    slots : float
+        Requests that the engine runs together at most. [1]
+
+    Returns
+    -------
+    DataFrame
+        ``input_tokens`` [token], ``room`` (requests that memory holds), ``passes_N`` for each batch N (tokens per
+        second of passes over blocks, over plain passes; NaN where memory does not hold them), ``ending`` and
+        ``batch`` of the lead in whole requests, as in `analysis.model.head_to_head.crossover`. [1]
+    """
+    plain, blocks = line_up()[0], line_up()[-1]
+    (narrow,), (wide,) = plain.decoders, blocks.decoders
+    rows = []
+    for prompt in input_tokens:
+        load: dict[str, Any] = {"input_tokens": prompt, "output_tokens": output_tokens}
+        room = np.floor(float(largest_batch(replica, narrow, **load, slots=slots, rule=rule)))
+        at: dict[str, Any] = {"context_tokens": prompt, "efficiency": efficiency}
+        passes = {
+            f"passes_{n:g}": wide.tokens_per_pass
+            * cycle(replica, narrow, batch=n, **at).cycle_s
+            / cycle(replica, wide, batch=n, **at).cycle_s
+            if n <= room
+            else np.nan
+            for n in batch
+        }
+        end = crossover(replica, blocks, plain, **load, at_most=room, efficiency=efficiency)
+        rows.append({"input_tokens": prompt, "room": room, **passes, "ending": end.ending, "batch": end.batch})
+    return pd.DataFrame(rows)
 
 
 def when_full(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.evidence.claims import diffusion
+from analysis.evidence.claims import diffusion, serving
 from analysis.evidence.claims.ledger import verdicts
 from analysis.evidence.claims.registry import REGISTRY, Context
 from analysis.evidence.claims.speculation import ACCEPTANCE, DRAFT_COST, DRAFT_LENGTHS, MEDIAN_ACCEPTANCE
@@ -140,3 +140,19 @@ def test_market_facts_follow_their_rows(claim_id, verdict):
 def test_before_its_launch_nothing_was_reported_of_mercury_2():
     (found,) = verdicts(as_of=tables.parse_date("day", "2026-01-31"), only="C24")
     assert found.verdict == "unsupported"
+
+
+def test_much_less_than_a_dense_model_ends_at_a_few_positions():
+    share, positions = serving.much_less(CONTEXT)
+    (found,) = verdicts(as_of=SNAPSHOT, only="C33")
+    assert share < 0.5 < found.share_true
+    assert positions == pytest.approx(10, abs=1)
+    assert found.boundary.threshold > 3 * positions
+
+
+def test_a_pass_over_one_position_reads_the_active_part_and_over_many_all():
+    at_1, at_many = (
+        serving.read_of_dense({"model": np.array(["mixtral-8x7b"]), "positions": np.array([m])})[0] for m in (1.0, 1e6)
+    )
+    assert at_1 == pytest.approx(12.9 / 46.7, abs=0.02)
+    assert at_many == pytest.approx(1)

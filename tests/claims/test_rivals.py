@@ -5,7 +5,7 @@ import pytest
 
 from analysis.evidence.claims import rivals
 from analysis.evidence.claims.registry import REGISTRY, Context
-from analysis.evidence.claims.verdict import by_choice, evaluate
+from analysis.evidence.claims.verdict import by_choice, evaluate, share_where
 from analysis.evidence.scenarios import central, fixed, sample
 from analysis.model.decoders import request_s
 from analysis.reference import tables
@@ -114,3 +114,14 @@ def test_the_reasons_for_diffusion_are_counted_once_each():
 def test_faster_decoding_makes_the_same_documents_read_heavy():
     plain, blocks = (value("C72", decoder=decoder) for decoder in ("plain", "diffusion"))
     assert plain > blocks
+
+
+def test_shares_under_other_readings():
+    claim = REGISTRY["C72"]
+    assert share_where(claim, SNAPSHOT, decoder="plain") == evaluate(claim, SNAPSHOT).share_true
+    assert share_where(claim, SNAPSHOT, decoder="diffusion") < 0.5
+    assert 0 < rivals.just_tenfold(SNAPSHOT) < evaluate(REGISTRY["C29"], SNAPSHOT).share_true
+    with pytest.raises(KeyError, match="no input speed"):
+        share_where(claim, SNAPSHOT, speed=1.0)
+    with pytest.raises(TypeError, match="C31 has no samples"):
+        share_where(REGISTRY["C31"], SNAPSHOT, speed=1.0)

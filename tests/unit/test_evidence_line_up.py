@@ -78,3 +78,20 @@ def test_gains_are_quotients_of_latencies():
     load = {"batch": 8.0, "input_tokens": 500, "output_tokens": 300, "efficiency": REACHED}
     plain, drafts = (h2h.best(NODE, each, **load).request_s for each in rivals.line_up()[:2])
     assert frame.loc["speculation", 8] == pytest.approx(plain / drafts)
+
+
+def test_at_long_contexts_the_full_model_still_has_a_border():
+    """The closed form gives blocks every batch from some 13,000 tokens on; attention over a block says otherwise."""
+    found = line_up.long_contexts(
+        NODE,
+        input_tokens=[13_400, 60_000],
+        output_tokens=300,
+        batch=[32, 64],
+        efficiency=REACHED,
+        rule=RULE,
+        slots=256,
+    ).set_index("input_tokens")
+    assert found.loc[13_400, "passes_32"] > 1 > found.loc[13_400, "passes_64"]
+    assert found["ending"].tolist() == ["crosses", "ahead to the last"]
+    assert found.loc[60_000, "room"] < 32
+    assert np.isnan(found.loc[60_000, "passes_32"])

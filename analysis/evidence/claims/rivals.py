@@ -263,6 +263,13 @@ def ten_times_alone(point: Point, context: Context) -> Outcome:
     return Outcome(ratio >= TENFOLD.low, value=ratio)
 
 
+def just_tenfold(context: Context) -> float:
+    """Share of C29's samples that are ten times to the letter, from 8 to 12. [1]."""
+    found = ten_times_alone(sample(_alone(context)), context).value
+    assert found is not None
+    return float(np.mean((found >= TENFOLD.low) & (found <= JUST_TENFOLD)))
+
+
 def _offline(context: Context) -> Space:
     return {
         "backbone": BACKBONES,

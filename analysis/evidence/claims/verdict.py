@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.evidence.claims.registry import Claim, Computed, Context, Definition, MarketFact, Stated
-from analysis.evidence.scenarios import Choice, Point, Range, Space, central, sample, stretched
+from analysis.evidence.scenarios import Choice, Point, Range, Space, central, fixed, sample, stretched
 
 #: Share of true samples from which "always" holds, and up to which anything fails ("can": below which).
 ALMOST, FEW = 0.95, 0.05
@@ -227,6 +227,35 @@ def by_choice(claim: Computed, name: str, context: Context) -> pd.DataFrame:
         share, verdict = share_and_verdict(claim, {**space, name: Choice((value,), "one of them")}, context)
         rows.append({name: value, "share_true": share, "verdict": verdict})
     return pd.DataFrame(rows)
+
+
+def share_where(claim: Claim, context: Context, **inputs: Any) -> float:
+    """Share of a computed claim's defined samples that are true with some inputs otherwise than in its space. [1].
+
+    Parameters
+    ----------
+    claim : Claim
+        A computed one of the registry.
+    context : Context
+        The day of the data and the prices.
+    **inputs
+        A `Range` or `Choice` in place of the input's own, or the value at which it is held.
+
+    Raises
+    ------
+    TypeError
+        If the claim is not computed.
+    KeyError
+        If the space has no such input.
+    """
+    if not isinstance(claim, Computed):
+        raise TypeError(f"claim {claim.id} has no samples")
+    axes = {
+        name: axis if isinstance(axis, Range | Choice) else Choice((axis,), "held") for name, axis in inputs.items()
+    }
+    space = claim.space(context)
+    fixed(space, **inputs)
+    return share_and_verdict(claim, {**space, **axes}, context)[0]
 
 
 def evaluate(claim: Claim, context: Context) -> Verdict:
