@@ -177,7 +177,8 @@ def whole_request() -> pd.DataFrame:
     -------
     DataFrame
         Columns ``decoder``, ``output_tokens`` (rate times latency), ``ttft_s``, ``e2e_s``, ``output_tok_per_s``,
-        ``predicted_e2e_s``, ``predicted_tok_per_s``, ``error`` (of the latency), ``passes_per_block``. [token, s, 1]
+        ``predicted_e2e_s``, ``predicted_tok_per_s``, ``error`` (of the latency), ``passes_per_block``, ``set``
+        (``partly fitted`` where the passes come from the row itself). [token, s, 1]
 
     Notes
     -----
@@ -215,6 +216,7 @@ def whole_request() -> pd.DataFrame:
                 "predicted_tok_per_s": tokens / predicted,
                 "error": predicted / row["e2e_s"] - 1,
                 "passes_per_block": decoder.passes_per_block,
+                "set": "partly fitted" if name == "diffusion" else "judged",
             }
         )
     return pd.DataFrame(rows)
@@ -843,7 +845,8 @@ def break_even_loss(gain: ArrayLike) -> Any:
     Notes
     -----
     A wrong answer is taken to cost what a right one costs to make and no more: it is noticed at once and asked for
-    again. Where a wrong answer does harm, the break-even is smaller.
+    again, and a new try is right as often as the first. A model that repeats its error on the same question, and a
+    wrong answer that does harm, make the break-even smaller.
 
     Examples
     --------

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from analysis.evidence.claims.rivals import DRAFT_COST, line_up
-from analysis.model.decoders import largest_batch
-from analysis.model.head_to_head import acceptance_to_win, best, configuration, tokens_per_pass_to_win
+from analysis.evidence.claims.rivals import CANVAS_TOKENS, DRAFT_COST, line_up
+from analysis.model.decoders import cycle, largest_batch
+from analysis.model.head_to_head import (
+    Rival,
+    acceptance_to_win,
+    best,
+    configuration,
+    crossover,
+    diffusion,
+    tokens_per_pass_to_win,
+)
 from analysis.reference.specs import Decoder, Efficiency, MemoryRule, Replica
 
 
@@ -35,7 +43,32 @@ WORKLOADS = (
 )
 
 
-def decisions(replica: Replica, *, efficiency: Efficiency, rule: MemoryRule, slots: float) -> pd.DataFrame:
+def canvases(passes: Sequence[float]) -> list[Rival]:
+    """List diffusion over a canvas of 256 tokens, a rival for each number of passes, the committing one included.
+
+    Examples
+    --------
+    >>> [rival.name for rival in canvases([17.0])]
+    ['diffusion, canvas of 17 passes']
+    """
+    return [
+        diffusion(
+            tokens_per_pass=CANVAS_TOKENS / each,
+            block_tokens=(CANVAS_TOKENS,),
+            name=f"diffusion, canvas of {each:.0f} passes",
+        )
+        for each in passes
+    ]
+
+
+def decisions(
+    replica: Replica,
+    *,
+    efficiency: Efficiency,
+    rule: MemoryRule,
+    slots: float,
+    canvas_passes: Sequence[float] = (),
+) -> pd.DataFrame:
     """Say for every workload which decoder answers most requests per second, each in its best configuration.
 
     Parameters
@@ -45,21 +78,26 @@ def decisions(replica: Replica, *, efficiency: Efficiency, rule: MemoryRule, slo
     rule : MemoryRule
     slots : float
         Requests that the engine runs together at most. [1]
+    canvas_passes : sequence of float
+        Passes of a canvas of 256 tokens that run too, a rival each: where a model that decodes so exists. [1]
 
     Returns
     -------
     DataFrame
         ``workload``, ``batch``, ``winner``, ``configuration``, ``request_s`` [s], ``over_plain`` and
-        ``over_second`` (its rate over theirs) [1], ``tokens_to_win`` (that diffusion must keep of a block of 32 in a
-        pass to be level with the best rival) and ``acceptance_to_win`` (that drafts need to be level with the best
-        of plain decoding and diffusion), infinite where none is enough [1].
+        ``over_second`` (its rate over theirs) [1], ``tokens_to_win`` and ``canvas_to_win`` (that diffusion must keep
+        of a block of 32, or of a canvas of 256, in a pass to be level with the best of the others) and
+        ``acceptance_to_win`` (that drafts need to be level with the best of plain decoding and diffusion), infinite
+        where none is enough [1].
 
     Notes
     -----
-    Rivals stand in the middle of the ranges of `analysis.evidence.claims.rivals.line_up`: there diffusion keeps four
-    tokens in a pass.
+    Rivals are those of `analysis.evidence.claims.rivals.line_up`: there diffusion keeps four tokens in a pass. An
+    engine may admit fewer requests to a canvas than to the others; the batch is that of the workload all the same.
     """
-    rivals = line_up()
+    others = line_up()[:-1]
+    blocks = [line_up()[-1], *canvases(canvas_passes)]
+    rivals = [*others, *blocks]
     rows = []
     for work in WORKLOADS:
         load = {"input_tokens": work.input_tokens, "output_tokens": work.output_tokens}
@@ -78,12 +116,103 @@ def decisions(replica: Replica, *, efficiency: Efficiency, rule: MemoryRule, slo
                 "request_s": times[first],
                 "over_plain": times[0] / times[first],
                 "over_second": times[second] / times[first],
-                "tokens_to_win": tokens_per_pass_to_win(replica, rivals[:-1], **at),
+                "tokens_to_win": tokens_per_pass_to_win(replica, others, **at),
+                "canvas_to_win": tokens_per_pass_to_win(replica, others, block_tokens=CANVAS_TOKENS, **at),
                 "acceptance_to_win": acceptance_to_win(
-                    replica, [rivals[0], rivals[-1]], draft_cost=DRAFT_COST.central, **at
+                    replica, [others[0], *blocks], draft_cost=DRAFT_COST.central, **at
                 ),
             }
         )
+    return pd.DataFrame(rows)
+
+
+def gains(
+    replica: Replica,
+    rivals: Sequence[Rival],
+    *,
+    batch: Sequence[float],
+    input_tokens: float,
+    output_tokens: float,
+    efficiency: Efficiency,
+) -> pd.DataFrame:
+    """Compare every rival with plain decoding at a few batches, a column each.
+
+    Parameters
+    ----------
+    replica : Replica
+    rivals : sequence of Rival
+        The first of them is the base.
+    batch : sequence of float
+        Requests in the replica; whether memory holds them is not asked. [1]
+    input_tokens, output_tokens : float
+        Tokens of each prompt and answer. [token]
+    efficiency : Efficiency
+
+    Returns
+    -------
+    DataFrame
+        One row for each rival but the first: its name as index, its rate over that of the first at each batch. [1]
+    """
+    load: dict[str, Any] = {
+        "batch": np.asarray(batch, float),
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+    }
+    times = [np.asarray(best(replica, each, **load, efficiency=efficiency).request_s) for each in rivals]
+    rows = {each.name: times[0] / time for each, time in zip(rivals[1:], times[1:], strict=True)}
+    return pd.DataFrame.from_dict(rows, orient="index", columns=list(batch)).rename_axis("rival")
+
+
+def long_contexts(
+    replica: Replica,
+    *,
+    input_tokens: Sequence[float],
+    output_tokens: float,
+    batch: Sequence[float],
+    efficiency: Efficiency,
+    rule: MemoryRule,
+    slots: float,
+) -> pd.DataFrame:
+    """Follow diffusion against plain decoding as contexts grow: its passes, and the end of its lead in whole requests.
+
+    Parameters
+    ----------
+    replica : Replica
+    input_tokens : sequence of float
+        Prompts, a row each; the passes are those at this context. [token]
+    output_tokens : float
+        Tokens of each answer. [token]
+    batch : sequence of float
+        Requests in the replica, a column each. [1]
+    efficiency : Efficiency
+    rule : MemoryRule
+    slots : float
+        Requests that the engine runs together at most. [1]
+
+    Returns
+    -------
+    DataFrame
+        ``input_tokens`` [token], ``room`` (requests that memory holds), ``passes_N`` for each batch N (tokens per
+        second of passes over blocks, over plain passes; NaN where memory does not hold them), ``ending`` and
+        ``batch`` of the lead in whole requests, as in `analysis.model.head_to_head.crossover`. [1]
+    """
+    plain, blocks = line_up()[0], line_up()[-1]
+    (narrow,), (wide,) = plain.decoders, blocks.decoders
+    rows = []
+    for prompt in input_tokens:
+        load: dict[str, Any] = {"input_tokens": prompt, "output_tokens": output_tokens}
+        room = np.floor(float(largest_batch(replica, narrow, **load, slots=slots, rule=rule)))
+        at: dict[str, Any] = {"context_tokens": prompt, "efficiency": efficiency}
+        passes = {
+            f"passes_{n:g}": wide.tokens_per_pass
+            * cycle(replica, narrow, batch=n, **at).cycle_s
+            / cycle(replica, wide, batch=n, **at).cycle_s
+            if n <= room
+            else np.nan
+            for n in batch
+        }
+        end = crossover(replica, blocks, plain, **load, at_most=room, efficiency=efficiency)
+        rows.append({"input_tokens": prompt, "room": room, **passes, "ending": end.ending, "batch": end.batch})
     return pd.DataFrame(rows)
 
 

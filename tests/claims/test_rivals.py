@@ -5,8 +5,8 @@ import pytest
 
 from analysis.evidence.claims import rivals
 from analysis.evidence.claims.registry import REGISTRY, Context
-from analysis.evidence.claims.verdict import by_choice
-from analysis.evidence.scenarios import central, fixed
+from analysis.evidence.claims.verdict import by_choice, evaluate, share_where
+from analysis.evidence.scenarios import central, fixed, sample
 from analysis.model.decoders import request_s
 from analysis.reference import tables
 from analysis.reference.specs import Decoder
@@ -55,9 +55,37 @@ def test_ten_times_is_nowhere_reached_at_equal_size_against_drafts():
     assert shares[rivals.UNEQUAL] > shares["plain"]
 
 
+def test_more_than_ten_times_is_no_contradiction():
+    at_once = fixed(REGISTRY["C29"].space(SNAPSHOT), rival=rivals.UNEQUAL, tokens_per_pass=10.0, prompt=500.0)
+    _, true, outcome = REGISTRY["C29"].outcome(sample(at_once, count=256), SNAPSHOT)
+    assert outcome.value.max() > rivals.JUST_TENFOLD
+    assert true[outcome.value > rivals.JUST_TENFOLD].all()
+
+
+def test_short_blocks_survive_full_batches():
+    shares = by_choice(REGISTRY["C30"], "block", SNAPSHOT).set_index("block")["share_true"]
+    assert list(shares.index) == [4, 16, 32, 256]
+    assert shares.is_monotonic_decreasing
+    assert shares[4] > 0.5 > shares[32]
+
+
+def test_no_block_is_done_in_fewer_than_two_passes():
+    found = rivals._published_block({"block": np.array([4, 16, 32, 256]), "tokens_per_pass": np.full(4, 5.1)})
+    assert found.passes_per_block == pytest.approx([2, 16 / (5.1 * 2.44 / 2.55), 32 / 5.1, 256 / 10.2])
+
+
+def test_where_no_threshold_decides_the_shares_by_rival_are_told():
+    found = evaluate(REGISTRY["C39"], SNAPSHOT)
+    shares = by_choice(REGISTRY["C39"], "rival", SNAPSHOT).set_index("rival")
+    assert "by the rival: true in" in found.decided_by
+    assert shares.loc["plain", "verdict"] == "holds"
+    assert shares.loc["speculation", "share_true"] < 0.5
+
+
 def test_in_full_batches_without_prompts_the_ratio_is_a_quotient_of_arithmetic():
     """Short prompts: blocks compute T positions for each token that they keep, here 8."""
-    ratio = value("C30", rival="plain", prompt=16.0, answer=320.0, tokens_per_pass=4.0, backbone="llama-3.1-8b bf16 1")
+    point = {"prompt": 16.0, "answer": 320.0, "tokens_per_pass": 4.0, "block": 32}
+    ratio = value("C30", rival="plain", backbone="llama-3.1-8b bf16 1", **point)
     assert 1 / 8 < ratio < 0.6
 
 
@@ -86,3 +114,14 @@ def test_the_reasons_for_diffusion_are_counted_once_each():
 def test_faster_decoding_makes_the_same_documents_read_heavy():
     plain, blocks = (value("C72", decoder=decoder) for decoder in ("plain", "diffusion"))
     assert plain > blocks
+
+
+def test_shares_under_other_readings():
+    claim = REGISTRY["C72"]
+    assert share_where(claim, SNAPSHOT, decoder="plain") == evaluate(claim, SNAPSHOT).share_true
+    assert share_where(claim, SNAPSHOT, decoder="diffusion") < 0.5
+    assert 0 < rivals.just_tenfold(SNAPSHOT) < evaluate(REGISTRY["C29"], SNAPSHOT).share_true
+    with pytest.raises(KeyError, match="no input speed"):
+        share_where(claim, SNAPSHOT, speed=1.0)
+    with pytest.raises(TypeError, match="C31 has no samples"):
+        share_where(REGISTRY["C31"], SNAPSHOT, speed=1.0)

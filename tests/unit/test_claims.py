@@ -225,3 +225,26 @@ def test_a_chapter_gets_its_own_claims_and_none_where_it_has_none():
     found = ledger.verdicts(as_of=SNAPSHOT, chapter="roofline")
     assert {verdict.claim.chapter for verdict in found} == {"roofline"}
     assert ledger.verdicts(as_of=SNAPSHOT, chapter="no-such-chapter") == []
+
+
+def test_a_value_of_a_choice_is_told_as_a_phrase():
+    space = {"x": UNIT, "form": Choice(("dense-whole", "sparse-blocks"), "an example")}
+    found = evaluate(computed(lambda point, context: Outcome(point["form"] == "dense-whole"), space=space), TODAY)
+    assert found.decided_by == "true where a dense model computes whole sequences without a cache"
+
+
+def test_values_of_a_choice_are_joined_and_numbers_have_no_needless_digits():
+    blocks = {"x": UNIT, "block": Choice((4, 16, 32, 64, 128.0), "an example")}
+    found = evaluate(computed(lambda point, context: Outcome(point["block"] <= 16), space=blocks), TODAY)
+    assert found.decided_by == "true where block is 4 or 16"
+
+
+def test_a_split_is_told_where_no_threshold_decides():
+    space = {"x": UNIT, "y": UNIT, "kind": Choice(("a", "b"), "an example")}
+    odd = computed(
+        lambda point, context: Outcome((point["x"] > 2) ^ (point["y"] > 2)),
+        space=space,
+        split="kind",
+        inputs={"kind": "the kind"},
+    )
+    assert evaluate(odd, TODAY).decided_by == "no single input decides; by the kind: true in 50% (a), 50% (b)"

@@ -171,3 +171,8 @@ def test_every_frame_names_its_sources():
     frames = (diffusion.siblings(), diffusion.by_task(), diffusion.crossovers(), diffusion.on_other_hardware())
     for frame in frames:
         assert (frame["source"] != "").all()
+
+
+def test_a_row_that_gives_its_own_passes_is_no_judge_of_them():
+    frame = diffusion.whole_request().set_index("decoder")["set"]
+    assert frame.to_dict() == {"one token at a time": "judged", "in blocks": "partly fitted"}

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from analysis.evidence import diffusion as measured
 from analysis.evidence.claims.registry import Context, Counterfactual, Evidence, Outcome, Stated, Structure, claim
 from analysis.evidence.claims.serving import by_replica
+from analysis.evidence.claims.speculation import ACCEPTANCE, COPIED, COPIES, DRAFT_COST, DRAFT_LENGTHS
 from analysis.evidence.scenarios import Choice, Point, Range, Space, fixed, sample
-from analysis.model.decoders import request_s
 from analysis.model.decoding import pass_time
+from analysis.model.head_to_head import Rival, best, look_up, one_by_one, speculation
 from analysis.model.transformer import pass_work
 from analysis.reference import decoder_tables, tables
 from analysis.reference.specs import Decoder, Efficiency, Replica
@@ -49,6 +50,8 @@ SETTINGS = {
 LARGE = 2.0
 #: "Similar" ends at this ratio, so what leaves out a rival that changes it by more misleads.
 SIMILAR = 1.25
+#: "As steep": at least this share of the other's rise with compute, the lower end of what is similar.
+AS_STEEP = 1 / SIMILAR
 
 
 def _backbones(point: Point) -> dict[str, NDArray[Any]]:
@@ -259,16 +262,16 @@ def llada_scales(context: Context) -> Evidence:
             "unit": "1",
             "as_of": tables.parse_date("llada", tables.sources().loc["llada", "published"]),
             "source": "llada",
-            # as steep or steeper: within a third of the other's rise with compute
-            "supports": slopes >= 2 / 3,
+            "supports": slopes >= AS_STEEP,
         }
     )
     return Evidence(
         rows,
         searched="tables 18 and 19 of the paper: six benchmarks by training compute; its weights are published",
         called=(
-            "benchmarks that rise with compute as steeply as the authors' own plain model; equal slope is not equal"
-            " level: at equal loss diffusion took about 16 times the compute"
+            f"benchmarks that rise with compute at least {AS_STEEP:g} times as steeply as for the authors' own plain"
+            " model (the other one, ARC-C, two thirds as steeply); equal slope is not equal level: at equal loss"
+            " diffusion took about 16 times the compute"
         ),
     )
 
@@ -309,47 +312,43 @@ def edge_space(context: Context) -> Space:
         "setting": Choice(tuple(SETTINGS), "blocks and passes as published"),
         "prompt": Range(1500, 8000, "a prompt with a document", floor=1),
         "answer": ANSWER,
-        "draft_length": Choice((3.0, 4.0, 5.0), "as engines are set up"),
-        "acceptance": Range(
-            0.46, 0.89, "chains on serving engines, the middle 90 % of settings", scale="uniform", floor=0, ceiling=1
-        ),
-        "draft_cost": Range(
-            0.02, 0.14, "extra heads, to the drafts that were measured at 0.12 and 0.14", scale="uniform", floor=0
-        ),
-        "look_up": Range(
-            0.14, 0.75, "look-up in the prompt: mathematics to editing", scale="uniform", floor=0, ceiling=1
-        ),
+        "acceptance": ACCEPTANCE,
+        "draft_cost": DRAFT_COST,
+        "look_up": COPIED,
     }
 
 
 def requests_s(point: Point) -> dict[str, NDArray[np.float64]]:
-    """Latency of one request alone in blocks and with each rival, on the same backbone. [s]."""
+    """Latency of one request alone in blocks and with each rival, on the same backbone. [s].
+
+    Drafts and look-up draft as many tokens as pay best, or none, as in the statements of
+    `analysis.evidence.claims.rivals`; blocks and passes are those that were published together.
+    """
     named = _backbones(point)
     block = np.array([SETTINGS[str(s)][0] for s in np.ravel(point["setting"])]).reshape(np.shape(point["setting"]))
     passes = np.array([SETTINGS[str(s)][1] for s in np.ravel(point["setting"])]).reshape(block.shape)
     named |= {"block": block, "passes": passes}
 
-    def decoder(kind: str, at: dict[str, NDArray[Any]]) -> Decoder:
+    def rival(kind: str, at: dict[str, NDArray[Any]]) -> Rival:
         if kind == "blocks":
-            return Decoder.diffusion(block_tokens=at["block"], passes=at["passes"])
+            return Rival(kind, (Decoder.diffusion(block_tokens=at["block"], passes=at["passes"]),))
         if kind == "plain":
-            return Decoder.autoregressive()
+            return one_by_one()
         if kind == "look-up":
-            return Decoder.speculative(acceptance=at["look_up"], draft_length=at["draft_length"])
-        return Decoder.speculative(
-            acceptance=at["acceptance"], draft_length=at["draft_length"], draft_cost=at["draft_cost"]
-        )
+            return look_up(acceptance=at["look_up"], lengths=COPIES)
+        return speculation(acceptance=at["acceptance"], draft_cost=at["draft_cost"], lengths=DRAFT_LENGTHS)
 
     def of(kind: str) -> NDArray[np.float64]:
         def one(replica: Replica, reached: Efficiency, at: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
             return np.asarray(
-                request_s(
+                best(
                     replica,
-                    decoder(kind, at),
+                    rival(kind, at),
+                    batch=1.0,
                     input_tokens=at["prompt"],
                     output_tokens=np.rint(at["answer"]),
                     efficiency=reached,
-                )
+                ).request_s
             )
 
         return by_replica(named, one)
@@ -377,6 +376,7 @@ def _with_rivals(context: Context) -> Space:
         ),
     ),
     inputs={"rival": "the rival", "setting": "blocks and passes", "answer": "the answer, in tokens,"},
+    split="rival",
     sources=("radar2026", "vllm-diffusiongemma", "llada2", "specforge", "specdecode-bench"),
 )
 def edge_is_large(point: Point, context: Context) -> Outcome:

@@ -115,6 +115,7 @@ class Computed(Claim):
     space: Callable[[Context], Space]
     counterfactual: Counterfactual
     inputs: Mapping[str, str] = field(default_factory=dict)
+    split: str | None = None
 
     def outcome(self, points: Point, context: Context) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Outcome]:
         """Run the test: which samples are defined, which of all are true, and the outcome as returned."""
@@ -177,7 +178,8 @@ def claim(
     **of_kind
         What only this kind has. Computed: ``quantifier`` ("always", "typically", "can"), ``space`` (makes the
         scenario space from a context), ``counterfactual``, and optionally ``inputs`` (how an input is called on
-        the page). Market fact: ``quantifier``.
+        the page) and ``split`` (a choice whose values the page tells apart where no threshold decides). Market
+        fact: ``quantifier``.
 
     Raises
     ------
