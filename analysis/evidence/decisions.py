@@ -20,6 +20,8 @@ from analysis.evidence import validation
 from analysis.evidence.claims.decision import ACCEPTANCE, BLOCK, DRAFT_COST, DRAFTS, TOKENS_A_PASS
 from analysis.evidence.claims.ownership import PLACE, WAYS, node_price_ranges
 from analysis.evidence.claims.registry import Context
+from analysis.evidence.claims.rivals import COPIED
+from analysis.evidence.claims.rivals import COPIES as LENGTHS
 from analysis.evidence.claims.serving import ENGINE, GPU, GPUS, WIDTHS
 from analysis.evidence.scenarios import SAMPLES, SEED, Choice, Point, Range, Space, between, sample
 from analysis.model.cost import api_usd_per_request
@@ -33,6 +35,8 @@ from analysis.units import SECONDS_PER_HOUR
 #: The model of the decisions, and in how many ways its replicas are put on the node. [GPUs of one replica]
 MODEL = "llama-3.1-70b"
 SHAPES = (4, 8)
+#: A sparse model of larger total size, of which a token uses a twentieth.
+SPARSE_MODEL = "gpt-oss-120b"
 #: Within a second the whole node works on each request.
 FASTEST_SHAPE = (8,)
 #: Percentile of the requests that has to keep a budget.
@@ -63,6 +67,7 @@ INPUTS: Mapping[str, tuple[str, Origin]] = {
     "acceptance": ("acceptance of drafts", "decoder"),
     "drafts": ("drafts of a cycle", "decoder"),
     "draft_cost": ("cost of a draft", "decoder"),
+    "copied": ("acceptance of copied drafts", "decoder"),
     "block": ("block of a diffusion model", "decoder"),
     "tokens_a_pass": ("tokens of a pass over a block", "decoder"),
     "hopper.mbu": ("bandwidth reached", "hardware"),
@@ -159,7 +164,9 @@ PEAK = Range(0.1, 100, "from six requests a minute to a busy service", floor=0)
 CACHED = Range(0, 0.9, "from nothing to all but the last tenth of the prompt", scale="uniform", floor=0, ceiling=0.95)
 BURSTS = Range(1, 2, "from Poisson arrivals to a spread twice as wide", floor=0)
 SECOND = Range(0.5, 1.0, "under a second: from half of one to all of it", scale="uniform", floor=0.1)
+COPY_LENGTHS = Choice(LENGTHS, "tokens that a look-up copies, which costs nothing to draft")
 OF_DRAFTS: dict[str, Range | Choice] = {"acceptance": ACCEPTANCE, "drafts": DRAFTS, "draft_cost": DRAFT_COST}
+OF_COPIES: dict[str, Range | Choice] = {"copied": COPIED, "drafts": COPY_LENGTHS}
 OF_BLOCKS: dict[str, Range | Choice] = {"block": BLOCK, "tokens_a_pass": TOKENS_A_PASS}
 
 
@@ -175,11 +182,11 @@ def _physics() -> dict[str, Range | Choice]:
 
 
 def decoder_of(kind: str, point: Point) -> Decoder:
-    """Return one of the three decoders at the points of a space.
+    """Return one of the decoders at the points of a space.
 
     Parameters
     ----------
-    kind : {"autoregressive", "speculative", "diffusion"}
+    kind : {"autoregressive", "speculative", "look-up", "diffusion"}
     point : mapping
         With the inputs of that decoder.
     """
@@ -187,6 +194,8 @@ def decoder_of(kind: str, point: Point) -> Decoder:
         return Decoder.speculative(
             acceptance=point["acceptance"], draft_length=point["drafts"], draft_cost=point["draft_cost"]
         )
+    if kind == "look-up":
+        return Decoder.speculative(acceptance=point["copied"], draft_length=point["drafts"], draft_cost=0.0)
     if kind == "diffusion":
         passes = np.maximum(np.asarray(point["block"]) / point["tokens_a_pass"], 1.0)
         return Decoder.diffusion(block_tokens=point["block"], passes=passes)
@@ -336,28 +345,34 @@ def _within_a_second() -> dict[str, Range | Choice]:
     return {**_served(), "cv": BURSTS, "budget_s": SECOND}
 
 
-def _beats_drafts(point: Point, context: Context) -> Answer:
-    drafts, blocks = (
-        node_req_per_s(kind, point, budget_s=point["budget_s"], shapes=FASTEST_SHAPE)
-        for kind in ("speculative", "diffusion")
-    )
-    defined = np.maximum(drafts, blocks) > 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = blocks / drafts
-    return Answer(blocks > drafts, defined, ratio)
+def _beats(rival: str) -> Callable[[Point, Context], Answer]:
+    def answer(point: Point, context: Context) -> Answer:
+        theirs, blocks = (
+            node_req_per_s(kind, point, budget_s=point["budget_s"], shapes=FASTEST_SHAPE)
+            for kind in (rival, "diffusion")
+        )
+        defined = np.maximum(theirs, blocks) > 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = blocks / theirs
+        return Answer(blocks > theirs, defined, ratio)
+
+    return answer
 
 
-def _best_known(point: Point) -> NDArray[np.float64]:
+def _best_known(point: Point, *, model: str = MODEL) -> NDArray[np.float64]:
     rates = [
-        node_req_per_s(kind, point, budget_s=point["budget_s"], shapes=FASTEST_SHAPE)
+        node_req_per_s(kind, point, budget_s=point["budget_s"], shapes=FASTEST_SHAPE, model=model)
         for kind in ("autoregressive", "speculative")
     ]
     return np.maximum(*rates)
 
 
-def _in_reach(point: Point, context: Context) -> Answer:
-    rate = _best_known(point)
-    return Answer(rate > 0, np.ones(rate.shape, bool), rate)
+def _in_reach(model: str) -> Callable[[Point, Context], Answer]:
+    def answer(point: Point, context: Context) -> Answer:
+        rate = _best_known(point, model=model)
+        return Answer(rate > 0, np.ones(rate.shape, bool), rate)
+
+    return answer
 
 
 def _one_node(point: Point, context: Context) -> Answer:
@@ -383,7 +398,16 @@ DECISIONS = {
             "neither keeps the budget",
             "requests of the diffusion model over those with drafts",
             lambda context: {**_within_a_second(), **OF_DRAFTS, **OF_BLOCKS, **_physics()},
-            _beats_drafts,
+            _beats("speculative"),
+        ),
+        Decision(
+            "look-up",
+            "Does a diffusion model serve more requests within a second than the same model that copies from the"
+            " prompt?",
+            "neither keeps the budget",
+            "requests of the diffusion model over those with look-up",
+            lambda context: {**_within_a_second(), **OF_COPIES, **OF_BLOCKS, **_physics()},
+            _beats("look-up"),
         ),
         Decision(
             "second",
@@ -391,7 +415,16 @@ DECISIONS = {
             "never",
             "requests per second of one node within the budget",
             lambda context: {**_within_a_second(), **OF_DRAFTS, **_physics()},
-            _in_reach,
+            _in_reach(MODEL),
+        ),
+        Decision(
+            "sparse second",
+            f"Is an answer within a second in reach of a sparse model ({SPARSE_MODEL}) on eight H100, with drafts if"
+            " need be?",
+            "never",
+            "requests per second of one node within the budget",
+            lambda context: {**_within_a_second(), **OF_DRAFTS, **_physics()},
+            _in_reach(SPARSE_MODEL),
         ),
         Decision(
             "nodes",
@@ -574,13 +607,18 @@ def influence(judged: Judged, *, seed: int = SEED) -> pd.DataFrame:
     return pd.DataFrame(rows).sort_values(["index", "input"], ascending=[False, True], ignore_index=True)
 
 
+#: What no input explains alone.
+ONLY_TOGETHER = "only in combination"
+
+
 def by_origin(found: pd.DataFrame) -> pd.DataFrame:
     """Add up the indices of an `influence` by origin; the rest is what only several inputs together explain.
 
     Returns
     -------
     DataFrame
-        ``origin`` and ``index``; the last row is "together". An index below 0 is noise around none, and counts as none.
+        ``origin`` and ``index``; the last row is "only in combination". An index below 0 is noise around
+        none, and counts as none.
     """
     sums = (
         found.assign(index=found["index"].clip(lower=0))
@@ -589,7 +627,7 @@ def by_origin(found: pd.DataFrame) -> pd.DataFrame:
         .sort_values("index", ascending=False, kind="stable")
     )
     rest = max(0.0, 1 - float(sums["index"].sum()))
-    return pd.concat([sums, pd.DataFrame([{"origin": "together", "index": rest}])], ignore_index=True)
+    return pd.concat([sums, pd.DataFrame([{"origin": ONLY_TOGETHER, "index": rest}])], ignore_index=True)
 
 
 def chances(found: Sequence[Judged]) -> pd.DataFrame:
@@ -599,12 +637,15 @@ def chances(found: Sequence[Judged]) -> pd.DataFrame:
     -------
     DataFrame
         ``decision``, ``question``, ``chance``, ``low``, ``high``, ``undefined`` (share of the space), ``value_p05``,
-        ``value_median``, ``value_p95`` of the number behind, where there is an answer.
+        ``value_median``, ``value_p95`` of the number behind, where there is an answer: over the samples of the chance,
+        those where the one keeps the budget and the other never does are endless ratios and count as such.
     """
     rows = []
     for judged in found:
-        value = judged.answer.value[judged.answer.defined & np.isfinite(judged.answer.value)]
-        p05, median, p95 = np.percentile(value, [5, 50, 95]) if value.size else (np.nan, np.nan, np.nan)
+        value = judged.answer.value[judged.answer.defined]
+        # a sample itself, not a mean of two: between a number and an endless one there is no middle
+        ends = np.percentile(value, [5, 50, 95], method="inverted_cdf") if value.size else (np.nan,) * 3
+        p05, median, p95 = ends
         rows.append(
             {
                 "decision": judged.decision.name,

@@ -207,14 +207,47 @@ def test_a_dearer_api_never_wins_a_cell_and_more_company_never_loses_one(cells):
 
 
 def test_no_api_where_data_must_stay_or_none_is_fast_enough(cells):
-    fastest = decision_map.fastest_api_s(CONTEXT)
     for setting in decision_map.SETTINGS:
+        fastest = decision_map.fastest_api_s(setting, CONTEXT)
         options = set(cells[cells["setting"] == setting.name]["option"])
         if not setting.api or setting.budget_s < fastest:
             assert "API" not in options
     hopeless = decision_map.replace(decision_map.BASE, name="no time", budget_s=0.01)
     costs = decision_map.usd_per_request(hopeless, CONTEXT, concurrency=[1.0], api_usd_per_mtok=[1.0])
     assert decision_map.cheapest(costs).tolist() == ["infeasible"]
+
+
+def test_a_second_is_diffusions_only_in_the_middle_of_the_ranges(cells):
+    """With good drafts, a sparse or a small model others are in time; with times an eighth longer nobody is."""
+    shares = decision_map.shares(cells).set_index("setting")
+    assert shares.loc["a second", "diffusion"] == 1
+    assert shares.loc["a second, all times 12 % longer", "infeasible"] == 1
+    compared = decision_map.seconds_compared().set_index("setting")
+    assert compared.loc["a second", "speculative"] == 0
+    for name in ("a second, good drafts", "a second, a sparse model", "a second, a model of 8B"):
+        assert compared.loc[name, "speculative"] > 0
+    assert compared.loc["a second, a model of 8B", "autoregressive"] > 0
+    assert shares.loc["a second, APIs as fast as makers say", "API"] > 0
+
+
+def test_the_time_to_spare_is_where_a_decoder_stops_being_in_time():
+    spare = decision_map.time_to_spare(decision_map.SECOND, "diffusion")
+    assert 1 < spare < 1.12
+    for factor, kept in ((0.999, True), (1.001, False)):
+        setting = decision_map.replace(decision_map.SECOND, slower=spare * factor)
+        assert (decision_map.node_rates(setting)["diffusion"] > 0) == kept
+    assert decision_map.time_to_spare(decision_map.SECOND, "speculative") < 1
+    # a request alone takes no longer than the budget of the 95th percentile
+    assert decision_map.alone_s(decision_map.SECOND)["diffusion"] * spare <= decision_map.SECOND.budget_s * 1.001
+
+
+def test_numbers_behind_a_chance_count_the_endless_ones():
+    """Where most rivals never keep the budget the middle ratio is endless, as the chance says."""
+    ratio = np.array([0.5, 2.0, np.inf, np.inf, np.inf])
+    answer = decisions.Answer(ratio > 1, np.ones(5, bool), ratio)
+    judged = decisions.Judged(decisions.DECISIONS["diffusion"], {}, answer, 0.8, 0.8, 0.8)
+    (row,) = decisions.chances([judged]).itertuples()
+    assert (row.value_p05, row.value_median, row.value_p95) == (0.5, np.inf, np.inf)
 
 
 def test_borders_lie_where_the_options_cost_the_same():
