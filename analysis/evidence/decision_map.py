@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,10 @@ class Setting:
         A shipped architecture, served in 8 bit or in a format of its own.
     block_tokens, tokens_a_pass : float
         Of the diffusion model. [token]
-    acceptance, drafts, draft_cost : float
-        Of the speculative one. [1]
+    acceptance, draft_cost : float
+        Of the speculative one, whose drafts are as long as is best. [1]
+    copies : bool
+        Whether drafts are copied from the prompt: they cost nothing and may be longer.
     slower : float
         Measured over predicted times of every decoder. [1]
     """
@@ -79,16 +82,15 @@ class Setting:
     block_tokens: float = 32.0
     tokens_a_pass: float = 4.0
     acceptance: float = decisions.ACCEPTANCE.central
-    drafts: float = 4.0
     draft_cost: float = decisions.DRAFT_COST.central
+    copies: bool = False
     slower: float = 1.0
 
 
 def _copying(setting: Setting, *, name: str) -> Setting:
     """Draft by look-up in the prompt, which keeps what it keeps where a text is edited, the most that was measured."""
     of = waiting.acceptances().set_index("way").loc["look-up"]
-    accepted, drafts = float(of["acceptance"]), float(of["draft_length"])
-    return replace(setting, name=name, acceptance=accepted, drafts=drafts, draft_cost=0.0)
+    return replace(setting, name=name, acceptance=float(of["acceptance"]), draft_cost=0.0, copies=True)
 
 
 NIGHT_S = 12.0 * SECONDS_PER_HOUR
@@ -98,7 +100,7 @@ SECOND = replace(BASE, name="a second", budget_s=1.0)
 SECONDS = (
     SECOND,
     replace(SECOND, name="a second, 16 tokens in a pass", tokens_a_pass=16.0, block_tokens=256.0),
-    replace(SECOND, name="a second, good drafts", acceptance=0.85, drafts=5.0, draft_cost=0.05),
+    replace(SECOND, name="a second, good drafts", acceptance=0.85, draft_cost=0.05),
     _copying(SECOND, name="a second, drafts copied from the prompt"),
     replace(SECOND, name="a second, a sparse model", model="gpt-oss-120b"),
     replace(SECOND, name="a second, a model of 8B", model="llama-3.1-8b"),
@@ -135,8 +137,8 @@ def _point(setting: Setting) -> dict[str, NDArray[Any]]:
         "prompt": np.array([setting.input_tokens]),
         "answer": np.array([setting.output_tokens]),
         "acceptance": np.array([setting.acceptance]),
-        "drafts": np.array([int(setting.drafts)]),
         "draft_cost": np.array([setting.draft_cost]),
+        "copied": np.array([setting.acceptance]),
         "block": np.array([int(setting.block_tokens)]),
         "tokens_a_pass": np.array([setting.tokens_a_pass]),
         "slower": np.array([setting.slower]),
@@ -148,10 +150,32 @@ def node_rates(setting: Setting) -> dict[str, float]:
 
     The 95th percentile keeps the budget; within a night only the saturated rate counts.
     """
-    point, budget_s, model = _point(setting), setting.budget_s, setting.model
-    return {
-        kind: float(decisions.node_req_per_s(kind, point, budget_s=budget_s, model=model)[0]) for kind in OPTIONS[1:]
-    }
+    return {kind: _node_rate(setting, kind) for kind in OPTIONS[1:]}
+
+
+def _drafted_as(setting: Setting, kind: str) -> str:
+    return "look-up" if setting.copies and kind == "speculative" else kind
+
+
+def _node_rate(setting: Setting, kind: str) -> float:
+    # what a node can do hangs on neither prices nor whose work it is, so that settings share it
+    of_node = replace(
+        setting,
+        name="",
+        ownership=BASE.ownership,
+        day_share=BASE.day_share,
+        useful=BASE.useful,
+        workloads=BASE.workloads,
+        api=BASE.api,
+        api_times=BASE.api_times,
+    )
+    return _rate_of(of_node, kind)
+
+
+@cache
+def _rate_of(setting: Setting, kind: str) -> float:
+    as_kind, point = _drafted_as(setting, kind), _point(setting)
+    return float(decisions.node_req_per_s(as_kind, point, budget_s=setting.budget_s, model=setting.model)[0])
 
 
 def alone_s(setting: Setting) -> dict[str, float]:
@@ -159,22 +183,22 @@ def alone_s(setting: Setting) -> dict[str, float]:
     point = _point(setting)
     found = {}
     for kind in OPTIONS[1:]:
-        times = []
-        for gpus in decisions.SHAPES:
-            replica = decisions.replica_of(setting.model, "fp8", gpus)
-            seconds = decoders.request_s(
+        times = [
+            decoders.request_s(
                 replica,
-                decisions.decoder_of(kind, point),
+                decoder,
                 input_tokens=setting.input_tokens,
                 output_tokens=setting.output_tokens,
                 efficiency=decisions.reached(replica, {}),
             )
-            times.append(setting.slower * float(np.squeeze(seconds)))
-        found[kind] = min(times)
+            for replica in (decisions.replica_of(setting.model, "fp8", gpus) for gpus in decisions.SHAPES)
+            for decoder in decisions.decoders_of(_drafted_as(setting, kind), point)
+        ]
+        found[kind] = setting.slower * float(np.min(times))
     return found
 
 
-def time_to_spare(setting: Setting, kind: str, *, most: float = 4.0) -> float:
+def time_to_spare(setting: Setting, kind: str, *, most: float = 3.0) -> float:
     """Return by how many times all times may be longer until a decoder is no longer in time on any number of nodes.
 
     Parameters
@@ -191,9 +215,9 @@ def time_to_spare(setting: Setting, kind: str, *, most: float = 4.0) -> float:
         Below 1 where it is not in time as predicted: then times have to be shorter by so much. [1]
     """
     low, high = 1 / most, most
-    while high / low > 1 + 1e-4:
+    while high / low > 1 + 1e-3:
         middle = float(np.sqrt(low * high))
-        kept = node_rates(replace(setting, slower=setting.slower * middle))[kind] > 0
+        kept = _node_rate(replace(setting, slower=setting.slower * middle), kind) > 0
         low, high = (middle, high) if kept else (low, middle)
     return low
 
@@ -208,7 +232,8 @@ def seconds_compared() -> pd.DataFrame:
         of a request alone [s]; the base setting last.
     """
     rows = []
-    for setting in (*SECONDS, BASE):
+    # whose word counts on APIs changes nothing on a node
+    for setting in (*(one for one in SECONDS if one.api_times == BASE.api_times), BASE):
         alone = {f"{kind}_alone": seconds for kind, seconds in alone_s(setting).items()}
         rows.append({"setting": setting.name, **node_rates(setting), **alone})
     return pd.DataFrame(rows)

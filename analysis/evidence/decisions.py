@@ -17,11 +17,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.evidence import validation
-from analysis.evidence.claims.decision import ACCEPTANCE, BLOCK, DRAFT_COST, DRAFTS, TOKENS_A_PASS
+from analysis.evidence.claims.decision import ACCEPTANCE, BLOCK, DRAFT_COST, TOKENS_A_PASS
 from analysis.evidence.claims.ownership import PLACE, WAYS, node_price_ranges
 from analysis.evidence.claims.registry import Context
 from analysis.evidence.claims.rivals import COPIED
-from analysis.evidence.claims.rivals import COPIES as LENGTHS
+from analysis.evidence.claims.rivals import COPIES as COPY_LENGTHS
+from analysis.evidence.claims.rivals import DRAFTS as DRAFT_LENGTHS
 from analysis.evidence.claims.serving import ENGINE, GPU, GPUS, WIDTHS
 from analysis.evidence.scenarios import SAMPLES, SEED, Choice, Point, Range, Space, between, sample
 from analysis.model.cost import api_usd_per_request
@@ -65,7 +66,6 @@ INPUTS: Mapping[str, tuple[str, Origin]] = {
     "input_price_ratio": ("input price over output price", "market"),
     "cached_price_ratio": ("price of cached over other input", "market"),
     "acceptance": ("acceptance of drafts", "decoder"),
-    "drafts": ("drafts of a cycle", "decoder"),
     "draft_cost": ("cost of a draft", "decoder"),
     "copied": ("acceptance of copied drafts", "decoder"),
     "block": ("block of a diffusion model", "decoder"),
@@ -164,9 +164,10 @@ PEAK = Range(0.1, 100, "from six requests a minute to a busy service", floor=0)
 CACHED = Range(0, 0.9, "from nothing to all but the last tenth of the prompt", scale="uniform", floor=0, ceiling=0.95)
 BURSTS = Range(1, 2, "from Poisson arrivals to a spread twice as wide", floor=0)
 SECOND = Range(0.5, 1.0, "under a second: from half of one to all of it", scale="uniform", floor=0.1)
-COPY_LENGTHS = Choice(LENGTHS, "tokens that a look-up copies, which costs nothing to draft")
-OF_DRAFTS: dict[str, Range | Choice] = {"acceptance": ACCEPTANCE, "drafts": DRAFTS, "draft_cost": DRAFT_COST}
-OF_COPIES: dict[str, Range | Choice] = {"copied": COPIED, "drafts": COPY_LENGTHS}
+#: Draft lengths of which a server takes the best: where drafts cost, and where they are copied.
+LENGTHS = {"speculative": DRAFT_LENGTHS, "look-up": COPY_LENGTHS}
+OF_DRAFTS: dict[str, Range | Choice] = {"acceptance": ACCEPTANCE, "draft_cost": DRAFT_COST}
+OF_COPIES: dict[str, Range | Choice] = {"copied": COPIED}
 OF_BLOCKS: dict[str, Range | Choice] = {"block": BLOCK, "tokens_a_pass": TOKENS_A_PASS}
 
 
@@ -202,6 +203,29 @@ def decoder_of(kind: str, point: Point) -> Decoder:
     return Decoder.autoregressive()
 
 
+def decoders_of(kind: str, point: Point) -> list[Decoder]:
+    """List the configurations that a decoder chooses from: drafts of several lengths where the point has none.
+
+    Parameters
+    ----------
+    kind, point
+        As `decoder_of`; where the point has ``drafts``, that length is the only one.
+
+    Returns
+    -------
+    list of Decoder
+
+    Examples
+    --------
+    >>> point = {"acceptance": 0.7, "draft_cost": 0.05}
+    >>> [len(decoders_of(kind, point)) for kind in ("autoregressive", "speculative")]
+    [1, 5]
+    """
+    if kind not in LENGTHS or "drafts" in point:
+        return [decoder_of(kind, point)]
+    return [decoder_of(kind, {**point, "drafts": length}) for length in LENGTHS[kind]]
+
+
 @cache
 def replica_of(model: str, weights: str, gpus: int) -> Replica:
     """Return a shipped model on so many H100, its weights in a format unless it is released in one of its own."""
@@ -227,7 +251,7 @@ def node_req_per_s(
     percentile: float | None = PERCENTILE,
     model: str = MODEL,
 ) -> NDArray[np.float64]:
-    """Most requests per second that one node of eight H100 takes within a budget, with its replicas cut best.
+    """Most requests per second that one node of eight H100 takes within a budget, its replicas and drafts cut best.
 
     Parameters
     ----------
@@ -254,6 +278,14 @@ def node_req_per_s(
     Times that are all f times longer are a budget f times shorter: so enters by how much measurements are slower.
     """
     weights = np.asarray(point["weights"])
+    if kind in LENGTHS and "drafts" not in point:
+        # all lengths in one call, the points one length after the other
+        lengths = LENGTHS[kind]
+        every = {name: np.tile(np.broadcast_to(values, weights.shape), len(lengths)) for name, values in point.items()}
+        every["drafts"] = np.repeat(lengths, weights.size)
+        budgets = np.tile(np.broadcast_to(np.asarray(budget_s, float), weights.shape), len(lengths))
+        rates = node_req_per_s(kind, every, budget_s=budgets, shapes=shapes, percentile=percentile, model=model)
+        return np.asarray(rates.reshape(len(lengths), weights.size).max(axis=0))
     slower = np.broadcast_to(np.asarray(point.get("slower", 1.0), float), weights.shape)
     budget = np.broadcast_to(np.asarray(budget_s, float), weights.shape) / slower
     best = np.zeros(weights.shape)
