@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.evidence import decisions
+from analysis.evidence import api_times, decisions, waiting
 from analysis.evidence.claims.registry import Context
 from analysis.model import decoders
 from analysis.model.cost import api_usd_per_request
 from analysis.reference import tables
-from analysis.reference.specs import Decoder, RequestMix, Tariff
+from analysis.reference.specs import RequestMix, Tariff
 from analysis.units import SECONDS_PER_HOUR
 
 #: What can be chosen; the first that is cheapest wins a tie.
@@ -53,8 +54,18 @@ class Setting:
         Workloads of this kind that share the nodes. [1]
     api : bool
         Whether data may go to an API.
+    api_times : str
+        Whose word on the times of APIs counts: ``measured`` by others, or ``reported`` by makers.
+    model : str
+        A shipped architecture, served in 8 bit or in a format of its own.
     block_tokens, tokens_a_pass : float
         Of the diffusion model. [token]
+    acceptance, draft_cost : float
+        Of the speculative one, whose drafts are as long as is best. [1]
+    copies : bool
+        Whether drafts are copied from the prompt: they cost nothing and may be longer.
+    slower : float
+        Measured over predicted times of every decoder. [1]
     """
 
     name: str
@@ -66,16 +77,40 @@ class Setting:
     useful: float = 1.0
     workloads: float = 1.0
     api: bool = True
+    api_times: str = "measured"
+    model: str = decisions.MODEL
     block_tokens: float = 32.0
     tokens_a_pass: float = 4.0
+    acceptance: float = decisions.ACCEPTANCE.central
+    draft_cost: float = decisions.DRAFT_COST.central
+    copies: bool = False
+    slower: float = 1.0
+
+
+def _copying(setting: Setting, *, name: str) -> Setting:
+    """Draft by look-up in the prompt, which keeps what it keeps where a text is edited, the most that was measured."""
+    of = waiting.acceptances().set_index("way").loc["look-up"]
+    return replace(setting, name=name, acceptance=float(of["acceptance"]), draft_cost=0.0, copies=True)
 
 
 NIGHT_S = 12.0 * SECONDS_PER_HOUR
 BASE = Setting("five seconds, a rented node")
+SECOND = replace(BASE, name="a second", budget_s=1.0)
+#: The second again, with one thing changed that decides who is in time.
+SECONDS = (
+    SECOND,
+    replace(SECOND, name="a second, 16 tokens in a pass", tokens_a_pass=16.0, block_tokens=256.0),
+    replace(SECOND, name="a second, good drafts", acceptance=0.85, draft_cost=0.05),
+    _copying(SECOND, name="a second, drafts copied from the prompt"),
+    replace(SECOND, name="a second, a sparse model", model="gpt-oss-120b"),
+    replace(SECOND, name="a second, a model of 8B", model="llama-3.1-8b"),
+    replace(SECOND, name="a second, all times 12 % longer", slower=1.12),
+    replace(SECOND, name="a second, APIs as fast as makers say", api_times="reported"),
+    replace(SECOND, name="one and a half seconds", budget_s=1.5),
+)
 SETTINGS = (
     BASE,
-    replace(BASE, name="a second", budget_s=1.0),
-    replace(BASE, name="a second, 16 tokens in a pass", budget_s=1.0, tokens_a_pass=16.0, block_tokens=256.0),
+    *SECONDS,
     replace(BASE, name="two seconds", budget_s=2.0),
     replace(BASE, name="no hurry: a night", budget_s=NIGHT_S),
     replace(BASE, name="a long prompt of 8,000 tokens", input_tokens=8_000.0),
@@ -87,16 +122,27 @@ SETTINGS = (
 )
 
 
-def fastest_api_s(context: Context) -> float:
-    """Return the shortest time in which a listed API gave a whole answer of 500 tokens. [s].
+def fastest_api_s(setting: Setting, context: Context) -> float:
+    """Return the shortest time in which an API of the table answers as many tokens as the setting has. [s].
 
-    Raises
-    ------
-    InputError
-        If there is no such time on that day.
+    Only rows with a wait and a rate are judged, and of these the ones whose word the setting takes
+    (`analysis.evidence.api_times`); endless where there is none.
     """
-    rows = tables.api_latency(as_of=context.as_of)
-    return float(rows["e2e_s"].dropna().min())
+    return api_times.fastest_s(setting.output_tokens, as_of=context.as_of, status=setting.api_times)
+
+
+def _point(setting: Setting) -> dict[str, NDArray[Any]]:
+    return {
+        "weights": np.array(["fp8"]),
+        "prompt": np.array([setting.input_tokens]),
+        "answer": np.array([setting.output_tokens]),
+        "acceptance": np.array([setting.acceptance]),
+        "draft_cost": np.array([setting.draft_cost]),
+        "copied": np.array([setting.acceptance]),
+        "block": np.array([int(setting.block_tokens)]),
+        "tokens_a_pass": np.array([setting.tokens_a_pass]),
+        "slower": np.array([setting.slower]),
+    }
 
 
 def node_rates(setting: Setting) -> dict[str, float]:
@@ -104,18 +150,93 @@ def node_rates(setting: Setting) -> dict[str, float]:
 
     The 95th percentile keeps the budget; within a night only the saturated rate counts.
     """
-    point = {
-        "weights": np.array(["fp8"]),
-        "prompt": np.array([setting.input_tokens]),
-        "answer": np.array([setting.output_tokens]),
-        "acceptance": np.array([decisions.ACCEPTANCE.central]),
-        "drafts": np.array([4]),
-        "draft_cost": np.array([decisions.DRAFT_COST.central]),
-        "block": np.array([int(setting.block_tokens)]),
-        "tokens_a_pass": np.array([setting.tokens_a_pass]),
-    }
-    kinds = OPTIONS[1:]
-    return {kind: float(decisions.node_req_per_s(kind, point, budget_s=setting.budget_s)[0]) for kind in kinds}
+    return {kind: _node_rate(setting, kind) for kind in OPTIONS[1:]}
+
+
+def _drafted_as(setting: Setting, kind: str) -> str:
+    return "look-up" if setting.copies and kind == "speculative" else kind
+
+
+def _node_rate(setting: Setting, kind: str) -> float:
+    # what a node can do hangs on neither prices nor whose work it is, so that settings share it
+    of_node = replace(
+        setting,
+        name="",
+        ownership=BASE.ownership,
+        day_share=BASE.day_share,
+        useful=BASE.useful,
+        workloads=BASE.workloads,
+        api=BASE.api,
+        api_times=BASE.api_times,
+    )
+    return _rate_of(of_node, kind)
+
+
+@cache
+def _rate_of(setting: Setting, kind: str) -> float:
+    as_kind, point = _drafted_as(setting, kind), _point(setting)
+    return float(decisions.node_req_per_s(as_kind, point, budget_s=setting.budget_s, model=setting.model)[0])
+
+
+def alone_s(setting: Setting) -> dict[str, float]:
+    """Return the time of a request alone on the node, by decoder, with the node cut for the quickest answer. [s]."""
+    point = _point(setting)
+    found = {}
+    for kind in OPTIONS[1:]:
+        times = [
+            decoders.request_s(
+                replica,
+                decoder,
+                input_tokens=setting.input_tokens,
+                output_tokens=setting.output_tokens,
+                efficiency=decisions.reached(replica, {}),
+            )
+            for replica in (decisions.replica_of(setting.model, "fp8", gpus) for gpus in decisions.SHAPES)
+            for decoder in decisions.decoders_of(_drafted_as(setting, kind), point)
+        ]
+        found[kind] = setting.slower * float(np.min(times))
+    return found
+
+
+def time_to_spare(setting: Setting, kind: str, *, most: float = 3.0) -> float:
+    """Return by how many times all times may be longer until a decoder is no longer in time on any number of nodes.
+
+    Parameters
+    ----------
+    setting : Setting
+    kind : str
+        A decoder of `OPTIONS`.
+    most : float
+        Where the search ends. [1]
+
+    Returns
+    -------
+    float
+        Below 1 where it is not in time as predicted: then times have to be shorter by so much. [1]
+    """
+    low, high = 1 / most, most
+    while high / low > 1 + 1e-3:
+        middle = float(np.sqrt(low * high))
+        kept = _node_rate(replace(setting, slower=setting.slower * middle), kind) > 0
+        low, high = (middle, high) if kept else (low, middle)
+    return low
+
+
+def seconds_compared() -> pd.DataFrame:
+    """Set the settings of a second side by side: what a node takes, a request alone, and the time to spare.
+
+    Returns
+    -------
+    DataFrame
+        ``setting``; for each decoder its rate within the budget [request/s] and, with ``_alone`` behind it, the time
+        of a request alone [s]; the base setting last.
+    """
+    rows = []
+    # whose word counts on APIs changes nothing on a node
+    for setting in (*(one for one in SECONDS if one.api_times == BASE.api_times), BASE):
+        alone = {f"{kind}_alone": seconds for kind, seconds in alone_s(setting).items()}
+        rows.append({"setting": setting.name, **node_rates(setting), **alone})
+    return pd.DataFrame(rows)
 
 
 def input_price_ratio(context: Context) -> float:
@@ -127,16 +248,16 @@ def input_price_ratio(context: Context) -> float:
 
 
 def stay_alone_s(setting: Setting) -> float:
-    """Time of a request alone on the node, decoded token by token: what rate is multiplied with on the map. [s]."""
-    replica = decisions.replica_of(decisions.MODEL, "fp8", decisions.GPUS)
+    """Time of a request alone on the whole node, token by token: what rate is multiplied with on the map. [s]."""
+    replica = decisions.replica_of(setting.model, "fp8", decisions.GPUS)
     alone = decoders.request_s(
         replica,
-        Decoder.autoregressive(),
+        decisions.decoder_of("autoregressive", {}),
         input_tokens=setting.input_tokens,
         output_tokens=setting.output_tokens,
         efficiency=decisions.reached(replica, {}),
     )
-    return float(alone)
+    return setting.slower * float(alone)
 
 
 def usd_per_request(
@@ -174,7 +295,7 @@ def usd_per_request(
     node = float(
         decisions.node_usd_per_hour({"ownership": np.array([setting.ownership]), "place": np.array([0.5])}, context)[0]
     )
-    allowed = setting.api and fastest_api_s(context) <= setting.budget_s
+    allowed = setting.api and fastest_api_s(setting, context) <= setting.budget_s
     mix = RequestMix(setting.input_tokens, setting.output_tokens)
     bill = np.asarray(api_usd_per_request(Tariff(input_price_ratio(context) * price, price), mix))
     found = {"API": bill if allowed else np.full(n.shape, np.inf)}

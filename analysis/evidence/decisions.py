@@ -17,9 +17,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.evidence import validation
-from analysis.evidence.claims.decision import ACCEPTANCE, BLOCK, DRAFT_COST, DRAFTS, TOKENS_A_PASS
+from analysis.evidence.claims.decision import ACCEPTANCE, BLOCK, DRAFT_COST, TOKENS_A_PASS
 from analysis.evidence.claims.ownership import PLACE, WAYS, node_price_ranges
 from analysis.evidence.claims.registry import Context
+from analysis.evidence.claims.rivals import COPIED
+from analysis.evidence.claims.rivals import COPIES as COPY_LENGTHS
+from analysis.evidence.claims.rivals import DRAFTS as DRAFT_LENGTHS
 from analysis.evidence.claims.serving import ENGINE, GPU, GPUS, WIDTHS
 from analysis.evidence.scenarios import SAMPLES, SEED, Choice, Point, Range, Space, between, sample
 from analysis.model.cost import api_usd_per_request
@@ -33,6 +36,8 @@ from analysis.units import SECONDS_PER_HOUR
 #: The model of the decisions, and in how many ways its replicas are put on the node. [GPUs of one replica]
 MODEL = "llama-3.1-70b"
 SHAPES = (4, 8)
+#: A sparse model of larger total size, of which a token uses a twentieth.
+SPARSE_MODEL = "gpt-oss-120b"
 #: Within a second the whole node works on each request.
 FASTEST_SHAPE = (8,)
 #: Percentile of the requests that has to keep a budget.
@@ -61,8 +66,8 @@ INPUTS: Mapping[str, tuple[str, Origin]] = {
     "input_price_ratio": ("input price over output price", "market"),
     "cached_price_ratio": ("price of cached over other input", "market"),
     "acceptance": ("acceptance of drafts", "decoder"),
-    "drafts": ("drafts of a cycle", "decoder"),
     "draft_cost": ("cost of a draft", "decoder"),
+    "copied": ("acceptance of copied drafts", "decoder"),
     "block": ("block of a diffusion model", "decoder"),
     "tokens_a_pass": ("tokens of a pass over a block", "decoder"),
     "hopper.mbu": ("bandwidth reached", "hardware"),
@@ -159,7 +164,10 @@ PEAK = Range(0.1, 100, "from six requests a minute to a busy service", floor=0)
 CACHED = Range(0, 0.9, "from nothing to all but the last tenth of the prompt", scale="uniform", floor=0, ceiling=0.95)
 BURSTS = Range(1, 2, "from Poisson arrivals to a spread twice as wide", floor=0)
 SECOND = Range(0.5, 1.0, "under a second: from half of one to all of it", scale="uniform", floor=0.1)
-OF_DRAFTS: dict[str, Range | Choice] = {"acceptance": ACCEPTANCE, "drafts": DRAFTS, "draft_cost": DRAFT_COST}
+#: Draft lengths of which a server takes the best: where drafts cost, and where they are copied.
+LENGTHS = {"speculative": DRAFT_LENGTHS, "look-up": COPY_LENGTHS}
+OF_DRAFTS: dict[str, Range | Choice] = {"acceptance": ACCEPTANCE, "draft_cost": DRAFT_COST}
+OF_COPIES: dict[str, Range | Choice] = {"copied": COPIED}
 OF_BLOCKS: dict[str, Range | Choice] = {"block": BLOCK, "tokens_a_pass": TOKENS_A_PASS}
 
 
@@ -175,11 +183,11 @@ def _physics() -> dict[str, Range | Choice]:
 
 
 def decoder_of(kind: str, point: Point) -> Decoder:
-    """Return one of the three decoders at the points of a space.
+    """Return one of the decoders at the points of a space.
 
     Parameters
     ----------
-    kind : {"autoregressive", "speculative", "diffusion"}
+    kind : {"autoregressive", "speculative", "look-up", "diffusion"}
     point : mapping
         With the inputs of that decoder.
     """
@@ -187,10 +195,35 @@ def decoder_of(kind: str, point: Point) -> Decoder:
         return Decoder.speculative(
             acceptance=point["acceptance"], draft_length=point["drafts"], draft_cost=point["draft_cost"]
         )
+    if kind == "look-up":
+        return Decoder.speculative(acceptance=point["copied"], draft_length=point["drafts"], draft_cost=0.0)
     if kind == "diffusion":
         passes = np.maximum(np.asarray(point["block"]) / point["tokens_a_pass"], 1.0)
         return Decoder.diffusion(block_tokens=point["block"], passes=passes)
     return Decoder.autoregressive()
+
+
+def decoders_of(kind: str, point: Point) -> list[Decoder]:
+    """List the configurations that a decoder chooses from: drafts of several lengths where the point has none.
+
+    Parameters
+    ----------
+    kind, point
+        As `decoder_of`; where the point has ``drafts``, that length is the only one.
+
+    Returns
+    -------
+    list of Decoder
+
+    Examples
+    --------
+    >>> point = {"acceptance": 0.7, "draft_cost": 0.05}
+    >>> [len(decoders_of(kind, point)) for kind in ("autoregressive", "speculative")]
+    [1, 5]
+    """
+    if kind not in LENGTHS or "drafts" in point:
+        return [decoder_of(kind, point)]
+    return [decoder_of(kind, {**point, "drafts": length}) for length in LENGTHS[kind]]
 
 
 @cache
@@ -218,7 +251,7 @@ def node_req_per_s(
     percentile: float | None = PERCENTILE,
     model: str = MODEL,
 ) -> NDArray[np.float64]:
-    """Most requests per second that one node of eight H100 takes within a budget, with its replicas cut best.
+    """Most requests per second that one node of eight H100 takes within a budget, its replicas and drafts cut best.
 
     Parameters
     ----------
@@ -245,6 +278,14 @@ def node_req_per_s(
     Times that are all f times longer are a budget f times shorter: so enters by how much measurements are slower.
     """
     weights = np.asarray(point["weights"])
+    if kind in LENGTHS and "drafts" not in point:
+        # all lengths in one call, the points one length after the other
+        lengths = LENGTHS[kind]
+        every = {name: np.tile(np.broadcast_to(values, weights.shape), len(lengths)) for name, values in point.items()}
+        every["drafts"] = np.repeat(lengths, weights.size)
+        budgets = np.tile(np.broadcast_to(np.asarray(budget_s, float), weights.shape), len(lengths))
+        rates = node_req_per_s(kind, every, budget_s=budgets, shapes=shapes, percentile=percentile, model=model)
+        return np.asarray(rates.reshape(len(lengths), weights.size).max(axis=0))
     slower = np.broadcast_to(np.asarray(point.get("slower", 1.0), float), weights.shape)
     budget = np.broadcast_to(np.asarray(budget_s, float), weights.shape) / slower
     best = np.zeros(weights.shape)
@@ -336,28 +377,34 @@ def _within_a_second() -> dict[str, Range | Choice]:
     return {**_served(), "cv": BURSTS, "budget_s": SECOND}
 
 
-def _beats_drafts(point: Point, context: Context) -> Answer:
-    drafts, blocks = (
-        node_req_per_s(kind, point, budget_s=point["budget_s"], shapes=FASTEST_SHAPE)
-        for kind in ("speculative", "diffusion")
-    )
-    defined = np.maximum(drafts, blocks) > 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = blocks / drafts
-    return Answer(blocks > drafts, defined, ratio)
+def _beats(rival: str) -> Callable[[Point, Context], Answer]:
+    def answer(point: Point, context: Context) -> Answer:
+        theirs, blocks = (
+            node_req_per_s(kind, point, budget_s=point["budget_s"], shapes=FASTEST_SHAPE)
+            for kind in (rival, "diffusion")
+        )
+        defined = np.maximum(theirs, blocks) > 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = blocks / theirs
+        return Answer(blocks > theirs, defined, ratio)
+
+    return answer
 
 
-def _best_known(point: Point) -> NDArray[np.float64]:
+def _best_known(point: Point, *, model: str = MODEL) -> NDArray[np.float64]:
     rates = [
-        node_req_per_s(kind, point, budget_s=point["budget_s"], shapes=FASTEST_SHAPE)
+        node_req_per_s(kind, point, budget_s=point["budget_s"], shapes=FASTEST_SHAPE, model=model)
         for kind in ("autoregressive", "speculative")
     ]
     return np.maximum(*rates)
 
 
-def _in_reach(point: Point, context: Context) -> Answer:
-    rate = _best_known(point)
-    return Answer(rate > 0, np.ones(rate.shape, bool), rate)
+def _in_reach(model: str) -> Callable[[Point, Context], Answer]:
+    def answer(point: Point, context: Context) -> Answer:
+        rate = _best_known(point, model=model)
+        return Answer(rate > 0, np.ones(rate.shape, bool), rate)
+
+    return answer
 
 
 def _one_node(point: Point, context: Context) -> Answer:
@@ -383,7 +430,16 @@ DECISIONS = {
             "neither keeps the budget",
             "requests of the diffusion model over those with drafts",
             lambda context: {**_within_a_second(), **OF_DRAFTS, **OF_BLOCKS, **_physics()},
-            _beats_drafts,
+            _beats("speculative"),
+        ),
+        Decision(
+            "look-up",
+            "Does a diffusion model serve more requests within a second than the same model that copies from the"
+            " prompt?",
+            "neither keeps the budget",
+            "requests of the diffusion model over those with look-up",
+            lambda context: {**_within_a_second(), **OF_COPIES, **OF_BLOCKS, **_physics()},
+            _beats("look-up"),
         ),
         Decision(
             "second",
@@ -391,7 +447,16 @@ DECISIONS = {
             "never",
             "requests per second of one node within the budget",
             lambda context: {**_within_a_second(), **OF_DRAFTS, **_physics()},
-            _in_reach,
+            _in_reach(MODEL),
+        ),
+        Decision(
+            "sparse second",
+            f"Is an answer within a second in reach of a sparse model ({SPARSE_MODEL}) on eight H100, with drafts if"
+            " need be?",
+            "never",
+            "requests per second of one node within the budget",
+            lambda context: {**_within_a_second(), **OF_DRAFTS, **_physics()},
+            _in_reach(SPARSE_MODEL),
         ),
         Decision(
             "nodes",
@@ -574,13 +639,18 @@ def influence(judged: Judged, *, seed: int = SEED) -> pd.DataFrame:
     return pd.DataFrame(rows).sort_values(["index", "input"], ascending=[False, True], ignore_index=True)
 
 
+#: What no input explains alone.
+ONLY_TOGETHER = "only in combination"
+
+
 def by_origin(found: pd.DataFrame) -> pd.DataFrame:
     """Add up the indices of an `influence` by origin; the rest is what only several inputs together explain.
 
     Returns
     -------
     DataFrame
-        ``origin`` and ``index``; the last row is "together". An index below 0 is noise around none, and counts as none.
+        ``origin`` and ``index``; the last row is "only in combination". An index below 0 is noise around
+        none, and counts as none.
     """
     sums = (
         found.assign(index=found["index"].clip(lower=0))
@@ -589,7 +659,7 @@ def by_origin(found: pd.DataFrame) -> pd.DataFrame:
         .sort_values("index", ascending=False, kind="stable")
     )
     rest = max(0.0, 1 - float(sums["index"].sum()))
-    return pd.concat([sums, pd.DataFrame([{"origin": "together", "index": rest}])], ignore_index=True)
+    return pd.concat([sums, pd.DataFrame([{"origin": ONLY_TOGETHER, "index": rest}])], ignore_index=True)
 
 
 def chances(found: Sequence[Judged]) -> pd.DataFrame:
@@ -599,12 +669,15 @@ def chances(found: Sequence[Judged]) -> pd.DataFrame:
     -------
     DataFrame
         ``decision``, ``question``, ``chance``, ``low``, ``high``, ``undefined`` (share of the space), ``value_p05``,
-        ``value_median``, ``value_p95`` of the number behind, where there is an answer.
+        ``value_median``, ``value_p95`` of the number behind, where there is an answer: over the samples of the chance,
+        those where the one keeps the budget and the other never does are endless ratios and count as such.
     """
     rows = []
     for judged in found:
-        value = judged.answer.value[judged.answer.defined & np.isfinite(judged.answer.value)]
-        p05, median, p95 = np.percentile(value, [5, 50, 95]) if value.size else (np.nan, np.nan, np.nan)
+        value = judged.answer.value[judged.answer.defined]
+        # a sample itself, not a mean of two: between a number and an endless one there is no middle
+        ends = np.percentile(value, [5, 50, 95], method="inverted_cdf") if value.size else (np.nan,) * 3
+        p05, median, p95 = ends
         rows.append(
             {
                 "decision": judged.decision.name,

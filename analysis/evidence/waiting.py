@@ -25,7 +25,7 @@ from analysis.model.head_to_head import best as quickest
 from analysis.model.head_to_head import speculation
 from analysis.model.queueing import Metric, Service
 from analysis.model.simulation import Requests, Run, Server, Traffic, largest_rate_req_per_s, serve, serve_runs
-from analysis.reference import tables, traces
+from analysis.reference import traces
 from analysis.reference.specs import Decoder, Workload
 from analysis.reference.tables import SNAPSHOT
 
@@ -865,39 +865,3 @@ def _split_for(each: Contestant, requests: Requests, *, budget_s: float, seed: i
         return served.goodput(budget_s)
 
     return max(fitting, key=kept)
-
-
-# --- The API beside it -------------------------------------------------------------------------
-
-
-def api_answers(output_tokens: float, *, as_of: Any) -> pd.DataFrame:
-    """Seconds until an API has answered so many tokens, quickest first.
-
-    Parameters
-    ----------
-    output_tokens : float
-        [token]
-    as_of : date
-
-    Returns
-    -------
-    DataFrame
-        Columns ``model``, ``seller``, ``seconds`` (first token of the answer and the rest at the rate) [s],
-        ``status``, ``as_of``, ``source``: rows that have both figures, the quickest of each model and source.
-
-    Examples
-    --------
-    >>> frame = api_answers(500, as_of=SNAPSHOT)
-    >>> bool((frame[frame["status"] == "measured"]["seconds"] > 1).all())
-    True
-    """
-    rows = tables.all_rows("api_latency")
-    # a newer figure of somebody else does not undo what one page says as a whole
-    rows = rows[rows["as_of"] <= as_of]
-    by = ["seller", "model", "thinking", "input_tokens", "output_tokens", "as_of", "source", "status"]
-    wide = rows.pivot(index=by, columns="quantity", values="value").reset_index()
-    first = wide["ttfat"].fillna(wide["ttft"])
-    seconds = first + (output_tokens - 1) / wide["output_rate"]
-    found = wide.assign(seconds=seconds).dropna(subset=["seconds"]).sort_values("seconds", kind="stable")
-    kept = ["model", "seller", "seconds", "status", "as_of", "source"]
-    return found[kept].drop_duplicates(["model", "source"], ignore_index=True)

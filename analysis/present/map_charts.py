@@ -86,7 +86,7 @@ def chances(frame: pd.DataFrame) -> Any:
     Returns
     -------
     altair chart
-        A mark with its interval between never and always; the rule at one half is a coin.
+        A mark with its interval between never and always; the rule is at one half.
 
     Examples
     --------
@@ -102,11 +102,11 @@ def chances(frame: pd.DataFrame) -> Any:
         y=alt.Y("decision:N", sort=list(frame["decision"]), title=None, axis=alt.Axis(ticks=False)),
         tooltip=[
             alt.Tooltip("decision:N", title="Decision"),
-            alt.Tooltip("chance:Q", title="Chance of yes", format=".1%"),
+            alt.Tooltip("chance:Q", title="Share of yes", format=".1%"),
             alt.Tooltip("undefined:Q", title="Without an answer", format=".1%"),
         ],
     )
-    x = alt.X("chance:Q", title="Chance of yes", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=PERCENT))
+    x = alt.X("chance:Q", title="Share of yes", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=PERCENT))
     coin = (
         alt.Chart(pd.DataFrame({"half": [0.5]}))
         .mark_rule(color=theme.SOFT.colour, strokeDash=[4, 3])
@@ -183,17 +183,17 @@ def along(frame: pd.DataFrame, *, title: str, logarithmic: bool = True) -> Any:
     'log'
     """
     names = list(dict.fromkeys(frame["decision"]))
-    dashes = [[1, 0], [8, 3], [2, 2], [8, 3, 2, 3]]
+    dashes = [[1, 0], [8, 3], [2, 2], [8, 3, 2, 3], [4, 2], [12, 3]]
     scale = alt.Scale(type="log", nice=False) if logarithmic else alt.Scale(zero=False, nice=False)
     x = alt.X("at:Q", title=title, scale=scale, axis=alt.Axis(format="~g", tickCount=6))
-    y = alt.Y("chance:Q", title="Chance of yes", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=PERCENT))
+    y = alt.Y("chance:Q", title="Share of yes", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=PERCENT))
     base = alt.Chart(frame.dropna(subset=["chance"])).encode(x=x, y=y)
     lines = base.mark_line(color=theme.INK.colour, point=False).encode(
         strokeDash=alt.StrokeDash("decision:N", scale=alt.Scale(domain=names, range=dashes[: len(names)]), legend=None),
         tooltip=[
             alt.Tooltip("decision:N", title="Decision"),
             alt.Tooltip("at:Q", title=title, format=".3~g"),
-            alt.Tooltip("chance:Q", title="Chance of yes", format=".0%"),
+            alt.Tooltip("chance:Q", title="Share of yes", format=".0%"),
         ],
     )
     # each name stands at another place along its line, so that names of lines that meet do not

@@ -21,6 +21,7 @@ POINT = {
     "block": np.array([64]),
     "tokens_a_pass": np.array([4.0]),
     "acceptance": np.array([0.7]),
+    "copied": np.array([0.4]),
     "drafts": np.array([3]),
     "draft_cost": np.array([0.05]),
     "documents": np.array([1e6]),
@@ -63,6 +64,27 @@ def test_a_breakthrough_is_a_budget_that_only_diffusion_keeps():
     short = decision.breakthrough(POINT | {"answer": np.array([60.0])}, SNAPSHOT)
     wide = decision.breakthrough(POINT | {"answer": np.array([500.0]), "tokens_a_pass": np.array([16.0])}, SNAPSHOT)
     assert (missed.true[0], short.true[0], wide.true[0]) == (False, False, True)
+
+
+def test_more_rivals_leave_less_to_diffusion_and_c75_counts_those_of_its_reading():
+    shares = decision.breakthrough_against(SNAPSHOT).set_index("rivals")["share"]
+    assert shares.is_monotonic_decreasing
+    (found,) = verdicts(as_of=tables.SNAPSHOT, only="C75")
+    assert found.share_true == pytest.approx(shares["copies from the prompt"])
+    assert shares["a sparse model on the node"] < shares["plain decoding"]
+
+
+def test_drafts_choose_their_length_and_never_make_the_rival_slower():
+    seconds = decision._seconds_alone(POINT)
+    fixed = decoders.request_s(
+        serving.set_up("llama-3.1-70b", "fp8", 8)[0],
+        Decoder.speculative(acceptance=0.7, draft_length=3, draft_cost=0.05),
+        input_tokens=1500.0,
+        output_tokens=300.0,
+        efficiency=serving.set_up("llama-3.1-70b", "fp8", 8)[1],
+    )
+    assert seconds["drafts of any length"][0] <= fixed
+    assert seconds["copies from the prompt"][0] < seconds["plain decoding"][0]
 
 
 def test_a_batch_within_a_second_is_the_last_that_is():

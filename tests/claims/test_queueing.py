@@ -85,10 +85,30 @@ def test_one_node_reads_a_tenth_of_a_million_files_in_a_night():
     rate = 4 * decoders.saturated_req_per_s(
         replica, claims.PLAIN, input_tokens=8000, output_tokens=300, **LOAD, efficiency=reached
     )
-    found = outcome("C14", **at)
-    assert not found.true[0]
-    assert found.value[0] == pytest.approx(28_800 * rate / 1e6)
-    assert outcome("C14", **at | {"documents": 1e5}).true[0]
+    point = {name: np.array([value]) for name, value in (at | {"weights": "fp8"}).items()}
+    assert claims.night_share(point) == pytest.approx([28_800 * rate / 1e6])
+
+
+def test_a_pile_of_millions_keeps_the_batch_full_and_one_of_a_dozen_does_not():
+    """The pile over what the node holds at once, at the split that holds most; that one node reads it is apart."""
+    at = {"model": "llama-3.1-70b", "weights": "fp8", "prompt": 8000.0, "answer": 300.0, "hours": 8.0}
+    rooms = [
+        8
+        // gpus
+        * float(
+            decoders.largest_batch(
+                set_up("llama-3.1-70b", "fp8", gpus)[0], claims.PLAIN, input_tokens=8000, output_tokens=300, **LOAD
+            )
+        )
+        for gpus in (1, 2, 4, 8)
+    ]
+    found = outcome("C14", **at, documents=1e6)
+    assert found.value[0] == pytest.approx(1e6 / max(rooms))
+    assert found.true[0]
+    assert not outcome("C14", **at, documents=12.0).true[0]
+    apart = claims.one_node_reads(CONTEXT)
+    assert 0 < apart["share_true"] < 0.5
+    assert 0 < apart["median"] < 1
 
 
 def test_at_night_reading_is_most_of_the_time_and_live_it_is_not():

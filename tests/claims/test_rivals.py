@@ -93,9 +93,17 @@ def test_a_node_at_twice_the_price_loses_twice_as_clearly():
     of = {"ownership": "reserved", "place": 0.0, "backbone": "llama-3.1-70b fp8 4"}
     full, half = (value("C42", **of, utilization=u) for u in (1.0, 0.5))
     assert half == pytest.approx(2 * full)
-    assert value("C42", **of, utilization=1.0, against="the class") >= value(
-        "C42", **of, utilization=1.0, against="the same model"
-    )
+    bills = [value("C42", **of, against=name) for name in (rivals.SAME_MODEL, rivals.ITS_SIZE, rivals.ANY_MODEL)]
+    assert bills == sorted(bills)
+
+
+def test_whose_bill_it_is_decides_how_often_the_node_loses():
+    """Any open model, however small, undercuts models of the node's size, and these undercut the same model."""
+    split = {name: shares["share_true"] for name, shares in rivals.against_commodity(SNAPSHOT).items()}
+    assert split[rivals.SAME_MODEL] <= split[rivals.ITS_SIZE] <= split[rivals.ANY_MODEL]
+    found = by_choice(REGISTRY["C42"], "against", SNAPSHOT).set_index("against")["share_true"]
+    assert found[rivals.SAME_MODEL] == pytest.approx(split[rivals.SAME_MODEL], abs=0.03)
+    assert set(rivals.SMALLER) < set(tables.class_tariffs("commodity", as_of=tables.SNAPSHOT))
 
 
 def test_nodes_are_whole_and_endless_where_the_budget_is_missed():
@@ -108,7 +116,7 @@ def test_the_reasons_for_diffusion_are_counted_once_each():
     assert reasons["too slow"] > reasons["cheap"]
     shares = by_choice(REGISTRY["C47"], "must_stay", SNAPSHOT).set_index("must_stay")["share_true"]
     dear = reasons["dear"] / (1 - reasons["must stay"])
-    assert shares[False] == pytest.approx(dear, abs=0.03)
+    assert shares[rivals.MAY_LEAVE] == pytest.approx(dear, abs=0.03)
 
 
 def test_faster_decoding_makes_the_same_documents_read_heavy():

@@ -17,6 +17,7 @@ from analysis.reference.specs import Decoder
 from analysis.reference.tables import SNAPSHOT
 
 CONTEXT = Context(SNAPSHOT)
+SECOND_COPIED = "a second, drafts copied from the prompt"
 ONE = {"weights": np.array(["fp8"]), "prompt": np.array([1500.0]), "answer": np.array([200.0])}
 OF_DRAFTS = {"acceptance": np.array([0.75]), "drafts": np.array([4]), "draft_cost": np.array([0.05])}
 
@@ -158,6 +159,19 @@ def test_drafts_of_certain_acceptance_and_no_cost_serve_more_within_a_budget():
     assert decisions.node_req_per_s("speculative", {**ONE, **sure}, budget_s=2.0) > plain
 
 
+@pytest.mark.parametrize("kind", ["speculative", "look-up"])
+def test_drafts_without_a_length_are_as_long_as_serves_best(kind):
+    """The best of all lengths is the largest rate of them one by one, and no fixed one is above it."""
+    point = {**ONE, "acceptance": np.array([0.7]), "draft_cost": np.array([0.05]), "copied": np.array([0.5])}
+    chosen = decisions.node_req_per_s(kind, point, budget_s=2.0)
+    each = [
+        decisions.node_req_per_s(kind, {**point, "drafts": np.array([length])}, budget_s=2.0)[0]
+        for length in decisions.LENGTHS[kind]
+    ]
+    assert chosen == pytest.approx([max(each)])
+    assert max(each) > min(each)
+
+
 # --- the map -----------------------------------------------------------------------------------
 
 
@@ -207,14 +221,47 @@ def test_a_dearer_api_never_wins_a_cell_and_more_company_never_loses_one(cells):
 
 
 def test_no_api_where_data_must_stay_or_none_is_fast_enough(cells):
-    fastest = decision_map.fastest_api_s(CONTEXT)
     for setting in decision_map.SETTINGS:
+        fastest = decision_map.fastest_api_s(setting, CONTEXT)
         options = set(cells[cells["setting"] == setting.name]["option"])
         if not setting.api or setting.budget_s < fastest:
             assert "API" not in options
     hopeless = decision_map.replace(decision_map.BASE, name="no time", budget_s=0.01)
     costs = decision_map.usd_per_request(hopeless, CONTEXT, concurrency=[1.0], api_usd_per_mtok=[1.0])
     assert decision_map.cheapest(costs).tolist() == ["infeasible"]
+
+
+def test_a_second_is_diffusions_only_in_the_middle_of_the_ranges(cells):
+    """With good drafts, a sparse or a small model others are in time; with times an eighth longer nobody is."""
+    shares = decision_map.shares(cells).set_index("setting")
+    assert shares.loc["a second", "diffusion"] == 1
+    assert shares.loc["a second, all times 12 % longer", "infeasible"] == 1
+    compared = decision_map.seconds_compared().set_index("setting")
+    assert compared.loc["a second", "speculative"] == 0
+    for name in ("a second, good drafts", "a second, a sparse model", "a second, a model of 8B", SECOND_COPIED):
+        assert compared.loc[name, "speculative"] > 0
+    assert compared.loc["a second, a model of 8B", "autoregressive"] > 0
+    assert shares.loc["a second, APIs as fast as makers say", "API"] > 0
+
+
+def test_the_time_to_spare_is_where_a_decoder_stops_being_in_time():
+    spare = decision_map.time_to_spare(decision_map.SECOND, "diffusion")
+    assert 1 < spare < 1.12
+    for factor, kept in ((0.998, True), (1.002, False)):
+        setting = decision_map.replace(decision_map.SECOND, slower=spare * factor)
+        assert (decision_map.node_rates(setting)["diffusion"] > 0) == kept
+    assert decision_map.time_to_spare(decision_map.SECOND, "speculative") < 1
+    # a request alone takes no longer than the budget of the 95th percentile
+    assert decision_map.alone_s(decision_map.SECOND)["diffusion"] * spare <= decision_map.SECOND.budget_s * 1.001
+
+
+def test_numbers_behind_a_chance_count_the_endless_ones():
+    """Where most rivals never keep the budget the middle ratio is endless, as the chance says."""
+    ratio = np.array([0.5, 2.0, np.inf, np.inf, np.inf])
+    answer = decisions.Answer(ratio > 1, np.ones(5, bool), ratio)
+    judged = decisions.Judged(decisions.DECISIONS["diffusion"], {}, answer, 0.8, 0.8, 0.8)
+    (row,) = decisions.chances([judged]).itertuples()
+    assert (row.value_p05, row.value_median, row.value_p95) == (0.5, np.inf, np.inf)
 
 
 def test_borders_lie_where_the_options_cost_the_same():

@@ -5,16 +5,30 @@ Those that rest on sources alone are shown with the data; those about the choice
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.evidence.claims.registry import Context, Counterfactual, Evidence, Outcome, Stated, Structure, claim
+from analysis.evidence import api_times
+from analysis.evidence.claims.registry import (
+    REGISTRY,
+    Computed,
+    Context,
+    Counterfactual,
+    Evidence,
+    Outcome,
+    Stated,
+    Structure,
+    claim,
+)
+from analysis.evidence.claims.rivals import COPIED
 from analysis.evidence.claims.serving import ANSWER, ENGINE, LARGE_DENSE, PROMPT, WHOLE_NODE, WIDTHS, by_replica
-from analysis.evidence.scenarios import Choice, Point, Range, Space, fixed
+from analysis.evidence.scenarios import Choice, Point, Range, Space, fixed, sample
 from analysis.model import decoders
+from analysis.model.head_to_head import Rival, best, look_up, one_by_one, speculation
 from analysis.model.queueing import Service
 from analysis.reference import tables
 from analysis.reference.efficiency import memory_rule, slots
@@ -135,10 +149,6 @@ def _diffusion(at: Point) -> Decoder:
     )
 
 
-def _drafts(at: Point) -> Decoder:
-    return Decoder.speculative(acceptance=at["acceptance"], draft_length=at["drafts"], draft_cost=at["draft_cost"])
-
-
 def _request(at: Point) -> dict[str, Any]:
     return {"input_tokens": at["prompt"], "output_tokens": at["answer"]}
 
@@ -213,8 +223,8 @@ def _second(context: Context) -> Space:
         "block": BLOCK,
         "tokens_a_pass": TOKENS_A_PASS,
         "acceptance": ACCEPTANCE,
-        "drafts": DRAFTS,
         "draft_cost": DRAFT_COST,
+        "copied": COPIED,
     },
     counterfactual=Counterfactual("records of 60 tokens", lambda space: fixed(space, answer=60.0)),
     inputs={
@@ -228,23 +238,75 @@ def _second(context: Context) -> Space:
 )
 def breakthrough(point: Point, context: Context) -> Outcome:
     """Where an answer cannot wait, diffusion can be a breakthrough."""
-
-    # a breakthrough: it keeps a budget that the same model without it, drafts allowed, keeps on no number of nodes
-    def seconds(decoder_of: Any) -> NDArray[np.float64]:
-        def of(replica: Replica, reached: Efficiency, at: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
-            decoder = decoder_of(at)
-            alone = decoders.request_s(replica, decoder, **_request(at), efficiency=reached)
-            room = decoders.largest_batch(replica, decoder, **_request(at), rule=memory_rule(ENGINE))
-            return np.where(np.asarray(room) >= 1, alone, np.nan)
-
-        return by_replica(point, of)
-
-    rivals = np.minimum(seconds(lambda at: Decoder.autoregressive()), seconds(_drafts))
-    diffusion = seconds(_diffusion)
+    # a breakthrough: it keeps a budget that the same model keeps in no other way, on any number of nodes
+    of_same = ("plain decoding", "drafts of any length", "copies from the prompt")
+    seconds = _seconds_alone(point)
+    rivals = np.minimum.reduce([seconds[name] for name in of_same])
+    diffusion = seconds["diffusion"]
     defined = np.isfinite(rivals) & np.isfinite(diffusion)
     budget = np.asarray(point["budget_s"])
     true = (np.nan_to_num(diffusion, nan=np.inf) <= budget) & (np.nan_to_num(rivals, nan=0.0) > budget)
     return Outcome(true, value=rivals / diffusion, defined=defined)
+
+
+def _seconds_alone(point: Point) -> dict[str, NDArray[np.float64]]:
+    """Time of a request alone in every way to decode on the same model; NaN where the replica does not hold it."""
+
+    def seconds(rival_of: Callable[[Point], Rival]) -> NDArray[np.float64]:
+        def of(replica: Replica, reached: Efficiency, at: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
+            rival = rival_of(at)
+            alone = best(replica, rival, **_request(at), batch=1.0, efficiency=reached).request_s
+            room = decoders.largest_batch(replica, rival.decoders[0], **_request(at), rule=memory_rule(ENGINE))
+            return np.where(np.asarray(room) >= 1, alone, np.nan)
+
+        return by_replica(point, of)
+
+    return {
+        "plain decoding": seconds(lambda at: one_by_one()),
+        "drafts of any length": seconds(
+            lambda at: speculation(acceptance=at["acceptance"], draft_cost=at["draft_cost"])
+        ),
+        "copies from the prompt": seconds(lambda at: look_up(acceptance=at["copied"])),
+        "diffusion": seconds(lambda at: Rival("diffusion", (_diffusion(at),))),
+    }
+
+
+#: A sparse model on the same node: larger in all its weights, smaller in those that a token uses.
+OTHER_MODEL = "gpt-oss-120b"
+
+
+def breakthrough_against(context: Context) -> pd.DataFrame:
+    """Follow the breakthrough as more rivals are admitted: the share in which diffusion alone keeps the second.
+
+    Parameters
+    ----------
+    context : Context
+
+    Returns
+    -------
+    DataFrame
+        ``rivals``, each row with those above it, and ``share`` of the samples of C75: the same model token by token,
+        with drafts, with copies from the prompt (the reading of C75), then the quickest API that was measured for
+        the sample's answer, makers' word on APIs, and a sparse model of another make on the same node with the same
+        drafts. [1]
+    """
+    claim_of = REGISTRY["C75"]
+    assert isinstance(claim_of, Computed)
+    points = sample(claim_of.space(context))
+    seconds, budget = _seconds_alone(points), points["budget_s"]
+    diffusion = seconds.pop("diffusion")
+    defined = claim_of.outcome(points, context)[0]
+    for called, status in (("APIs as measured", "measured"), ("APIs as their makers say", "reported")):
+        found = api_times.judged(as_of=context.as_of, status=status)
+        each = [api_times.answer_s(row.wait_s, row.tok_per_s, tokens=points["answer"]) for row in found.itertuples()]
+        seconds[called] = np.min(each, axis=0) if each else np.full(budget.shape, np.inf)
+    other = {**points, "model": np.full(budget.shape, OTHER_MODEL)}
+    seconds["a sparse model on the node"] = _seconds_alone(other)["drafts of any length"]
+    rows, rivals = [], np.full(budget.shape, np.inf)
+    for called, theirs in seconds.items():
+        rivals = np.fmin(rivals, theirs)
+        rows.append((called, float(((diffusion <= budget) & (rivals > budget))[defined].mean())))
+    return pd.DataFrame(rows, columns=["rivals", "share"])
 
 
 #: Steps from one request to as many as fit.

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.evidence.api_times import answer_s
 from analysis.evidence.claims.ownership import PLACE, WAYS, node_price
 from analysis.evidence.claims.registry import REGISTRY, Computed, Context, Counterfactual, Outcome, Stated, claim
 from analysis.evidence.claims.speculation import (
@@ -422,10 +423,17 @@ def _best_full_rate(replica: Replica, reached: Efficiency, at: Rates) -> NDArray
     return np.asarray(np.max(rates, axis=0)) * NODE_GPUS / replica.gpus
 
 
-def _cheapest_bill(point: Point, context: Context, *, of_class: bool) -> NDArray[np.float64]:
-    """Return the lowest bill for each sample's request: of the same model, or of its whole class. [USD/request]."""
+#: Whose bill the node is held against.
+SAME_MODEL, ITS_SIZE, ANY_MODEL = "the same model", "open models of its size or above", "any open model"
+#: Open models on sale with well below 70 billion parameters, or sold as small: an answer of theirs is not the same.
+SMALLER = ("llama-3.1-8b", "qwen3-32b", "mistral-small-latest")
+
+
+def _cheapest_bill(point: Point, context: Context, *, against: str) -> NDArray[np.float64]:
+    """Return the lowest bill for each sample's request, of the models that it is held against. [USD/request]."""
     by_model = tables.class_tariffs("commodity", as_of=context.as_of, prices=context.prices)
-    sellers = [by_model[name] for name in by_model if of_class or name == SOLD]
+    left_out = {SAME_MODEL: set(by_model) - {SOLD}, ITS_SIZE: set(SMALLER), ANY_MODEL: set()}[against]
+    sellers = [found for name, found in by_model.items() if name not in left_out]
     mix = RequestMix(point["prompt"], point["answer"])
     bills = [cost.api_usd_per_request(tariff, mix) for found in sellers for tariff in found.values()]
     none = np.full(np.shape(point["prompt"]), np.nan)
@@ -443,7 +451,7 @@ def _against_commodity(context: Context) -> Space:
         "utilization": Range(
             0.05, 1, "from one busy hour in twenty to all of them", scale="uniform", floor=0.01, ceiling=1
         ),
-        "against": Choice(("the same model", "the class"), "the cheapest seller of either on that day"),
+        "against": Choice((SAME_MODEL, ITS_SIZE), "the cheapest seller of either on that day"),
     }
 
 
@@ -462,7 +470,7 @@ def _against_commodity(context: Context) -> Space:
             ownership="sunk",
             place=0.0,
             utilization=1.0,
-            against="the same model",
+            against=SAME_MODEL,
             backbone="llama-3.1-70b fp8 4",
         ),
     ),
@@ -479,12 +487,38 @@ def owned_loses_to_commodity(point: Point, context: Context) -> Outcome:
     """Against a cheap commodity API, hardware of one's own loses whatever decodes on it."""
     rate = _by_replica(point, _best_full_rate)
     owned = node_price(point, context) / (SECONDS_PER_HOUR * rate * point["utilization"])
-    of_class = np.asarray(point["against"]) == "the class"
-    same, cheapest = (_cheapest_bill(point, context, of_class=flag) for flag in (False, True))
-    bill = np.where(of_class, cheapest, same)
+    against = np.asarray(point["against"])
+    bill = np.full(against.shape, np.nan)
+    for name in np.unique(against):
+        bill = np.where(against == name, _cheapest_bill(point, context, against=str(name)), bill)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = owned / bill
     return Outcome(np.nan_to_num(ratio, nan=0.0) > 1, value=ratio, defined=np.isfinite(ratio))
+
+
+def against_commodity(context: Context) -> dict[str, dict[str, float]]:
+    """Split C42 by whose bill the node is held against, with the reading that it does not take.
+
+    Parameters
+    ----------
+    context : Context
+
+    Returns
+    -------
+    dict of str to dict
+        The same model, open models of its size or above (the two of the verdict), and any open model, however small:
+        each with the share of true samples as ``share_true``, and by each way to have a node. [1]
+    """
+    found: dict[str, dict[str, float]] = {}
+    for against in (SAME_MODEL, ITS_SIZE, ANY_MODEL):
+        points = sample(fixed(_against_commodity(context), against=against))
+        outcome = owned_loses_to_commodity(points, context)
+        defined = np.asarray(outcome.defined)
+        if not defined.any():
+            continue
+        by_way = {way: float(outcome.true[defined & (points["ownership"] == way)].mean()) for way in WAYS.values}
+        found[against] = {"share_true": float(outcome.true[defined].mean()), **by_way}
+    return found
 
 
 def _whole_decision(context: Context) -> Space:
@@ -506,12 +540,13 @@ def _whole_decision(context: Context) -> Space:
             waits.min(), waits.quantile(0.75), "time to the first token of listed APIs, the fastest to three quarters"
         ),
         "api_tok_per_s": between(
-            rates.quantile(0.25), rates.quantile(0.95), "output rate of listed APIs, a quarter to the fastest few"
+            rates.quantile(0.25), rates.max(), "output rate of listed APIs, from a quarter of them to the fastest"
         ),
-        "must_stay": Choice((False, True), "whether data may leave"),
+        "must_stay": Choice((MAY_LEAVE, MUST_STAY), "whether data may leave"),
     }
 
 
+MAY_LEAVE, MUST_STAY = "free to leave", "bound to stay"
 #: Prices of input over output at APIs of chat models: a third to a fifth; a quarter is taken.
 INPUT_SHARE = 0.25
 #: "Expensive": the text's own range begins here. [USD/Mtok]
@@ -526,7 +561,7 @@ DEAR = 5.0
     chapter=CHAPTER,
     anchor=ANCHOR,
     space=_whole_decision,
-    counterfactual=Counterfactual("data must stay", lambda space: fixed(space, must_stay=True)),
+    counterfactual=Counterfactual("data must stay", lambda space: fixed(space, must_stay=MUST_STAY)),
     inputs={
         **_of("tokens_per_pass", "acceptance", "prompt", "answer", "backbone"),
         "budget_s": "the time that an answer may take (s)",
@@ -534,7 +569,7 @@ DEAR = 5.0
         "api_usd_per_mtok": "the API's price of output",
         "api_wait_s": "the API's wait for its first token (s)",
         "api_tok_per_s": "the API's output rate",
-        "must_stay": "whether data must stay",
+        "must_stay": "data",
         "ownership": "the way to have the node",
     },
     sources=("radar2026", "aa-2026-06", "epoch2026", "cbre-h2-2024"),
@@ -568,7 +603,7 @@ def pays_in_two_situations(point: Point, context: Context) -> Outcome:
     output = np.asarray(point["api_usd_per_mtok"])
     bill = (INPUT_SHARE * point["prompt"] + point["answer"]) * output / 1e6
     quick = _quick(point)
-    stays = np.asarray(point["must_stay"], bool)
+    stays = np.asarray(point["must_stay"]) == MUST_STAY
     api = np.where(quick & ~stays, bill * point["rate"] * SECONDS_PER_HOUR, np.inf)
     pays = (blocks * hourly < others * hourly) & (blocks * hourly < api)
     return Outcome(stays | (output >= DEAR), value=output, defined=pays)
@@ -585,7 +620,7 @@ def why_it_pays(context: Context) -> dict[str, float]:
     points = sample(claim_of.space(context))
     outcome = pays_in_two_situations(points, context)
     pays = np.asarray(outcome.defined)
-    stays, dear = points["must_stay"], points["api_usd_per_mtok"] >= DEAR
+    stays, dear = points["must_stay"] == MUST_STAY, points["api_usd_per_mtok"] >= DEAR
     quick = _quick(points)
     reasons = np.select([stays, dear, ~quick], ["must stay", "dear", "too slow"], "cheap")[pays]
     return {name: float(np.mean(reasons == name)) for name in ("must stay", "dear", "too slow", "cheap")}
@@ -593,7 +628,8 @@ def why_it_pays(context: Context) -> dict[str, float]:
 
 def _quick(point: Point) -> NDArray[np.bool_]:
     """Say where an API answers within the budget."""
-    return np.asarray(point["api_wait_s"] + point["answer"] / point["api_tok_per_s"] <= point["budget_s"])
+    seconds = answer_s(point["api_wait_s"], point["api_tok_per_s"], tokens=point["answer"])
+    return np.asarray(seconds <= point["budget_s"])
 
 
 def _nodes(rate: Any, node_req_per_s: NDArray[np.float64]) -> NDArray[np.float64]:

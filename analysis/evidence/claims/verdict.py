@@ -91,6 +91,11 @@ def verdict_of_share(share_true: float, quantifier: str) -> str:
     return "fails" if share_true <= fails_to else "holds if"
 
 
+#: An input whose halves differ by less says little about what decides.
+TELLING = 0.1
+#: Inputs with no more values than this are told value by value.
+FEW_VALUES = 8
+
 Test = Callable[[Point], NDArray[np.bool_]]
 
 
@@ -344,12 +349,32 @@ def _decided_by(claim: Computed, boundary: Boundary | None, share: float) -> str
 def _by_value(
     claim: Computed, boundary: Boundary | None, points: Point, defined: NDArray[np.bool_], true: NDArray[np.bool_]
 ) -> str:
-    """Tell the shares of a claim's own split apart where the whole has no threshold."""
-    if claim.split is None or boundary is not None:
+    """Tell shares apart where the whole has no threshold: by a claim's own split, else by what matters most."""
+    answers = true[defined]
+    if boundary is not None or answers.min() == answers.max():
         return ""
-    named = np.asarray(points[claim.split])[defined]
-    shares = [f"{true[defined][named == value].mean():.0%} ({_spoken(value)})" for value in np.unique(named)]
-    return f"; by {claim.inputs[claim.split].strip(',')}: true in {', '.join(shares)}"
+    if claim.split is not None:
+        named = np.asarray(points[claim.split])[defined]
+        shares = [f"{answers[named == value].mean():.0%} ({_spoken(value)})" for value in np.unique(named)]
+        return f"; by {claim.inputs[claim.split].strip(',')}: true in {', '.join(shares)}"
+    apart = {name: _apart(np.asarray(values)[defined], answers) for name, values in points.items()}
+    name = max(apart, key=lambda each: apart[each][0])
+    if apart[name][0] < TELLING:
+        return ""
+    called = claim.inputs.get(name, name.replace("_", " ")).strip(",")
+    return f"; {called} matters most: true in {apart[name][1]}"
+
+
+def _apart(values: NDArray[Any], true: NDArray[np.bool_]) -> tuple[float, str]:
+    """Say how far the share of true differs along an input, between its halves or among its choices."""
+    names = np.unique(values)
+    if len(names) <= FEW_VALUES:
+        shares = sorted((float(true[values == value].mean()), _spoken(value)) for value in names)
+        (low, least), (high, most) = shares[0], shares[-1]
+        return high - low, f"{low:.0%} ({least}) to {high:.0%} ({most})"
+    lower = values <= np.median(values)
+    low, high = float(true[lower].mean()), float(true[~lower].mean())
+    return abs(high - low), f"{low:.0%} of its lower half and {high:.0%} of its upper"
 
 
 def _definition(claim: Definition, context: Context) -> Verdict:
