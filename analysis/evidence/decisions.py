@@ -17,13 +17,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.evidence import validation
-from analysis.evidence.claims.decision import ACCEPTANCE, BLOCK, DRAFT_COST, TOKENS_A_PASS
+from analysis.evidence.claims.decision import BLOCK, TOKENS_A_PASS
 from analysis.evidence.claims.ownership import PLACE, WAYS, node_price_ranges
 from analysis.evidence.claims.registry import Context
-from analysis.evidence.claims.rivals import COPIED
-from analysis.evidence.claims.rivals import COPIES as COPY_LENGTHS
-from analysis.evidence.claims.rivals import DRAFTS as DRAFT_LENGTHS
 from analysis.evidence.claims.serving import ENGINE, GPU, GPUS, WIDTHS
+from analysis.evidence.claims.speculation import ACCEPTANCE, COPIED, DRAFT_COST, DRAFT_LENGTHS
+from analysis.evidence.claims.speculation import COPIES as COPY_LENGTHS
 from analysis.evidence.scenarios import SAMPLES, SEED, Choice, Point, Range, Space, between, sample
 from analysis.model.cost import api_usd_per_request
 from analysis.model.queueing import Service, rate_within_budget

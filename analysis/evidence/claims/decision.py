@@ -26,6 +26,7 @@ from analysis.evidence.claims.registry import (
 )
 from analysis.evidence.claims.rivals import COPIED
 from analysis.evidence.claims.serving import ANSWER, ENGINE, LARGE_DENSE, PROMPT, WHOLE_NODE, WIDTHS, by_replica
+from analysis.evidence.claims.speculation import ACCEPTANCE, DRAFT_COST
 from analysis.evidence.scenarios import Choice, Point, Range, Space, fixed, sample
 from analysis.model import decoders
 from analysis.model.head_to_head import Rival, best, look_up, one_by_one, speculation
@@ -138,9 +139,7 @@ TOKENS_A_PASS = Range(
     2, 16, "tokens that a pass over a block yields: published open models keep 2 to 5, one of blocks of 256 keeps 15"
 )
 BLOCK = Choice((32, 64, 128, 256), "blocks of published models")
-ACCEPTANCE = Range(0.6, 0.9, "published acceptance of drafts, by task", scale="uniform", floor=0, ceiling=1)
 DRAFTS = Choice((3, 4, 5), "drafts of a cycle, as engines are set up")
-DRAFT_COST = Range(0.02, 0.15, "one draft over one pass: from extra heads to a small model", ceiling=1)
 
 
 def _diffusion(at: Point) -> Decoder:

@@ -13,9 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from sympy import limit, oo
 
-from analysis.evidence.claims.decision import ACCEPTANCE, BLOCK, DRAFT_COST, DRAFTS, TOKENS_A_PASS
+from analysis.evidence.claims.decision import BLOCK, DRAFTS, TOKENS_A_PASS
 from analysis.evidence.claims.registry import Context, Counterfactual, Evidence, Outcome, Stated, Structure, claim
 from analysis.evidence.claims.serving import ENGINE, GPUS, LARGE_DENSE, MOST, PROMPT, WHOLE_NODE, WIDTHS, by_replica
+from analysis.evidence.claims.speculation import ACCEPTANCE, DRAFT_COST
 from analysis.evidence.scenarios import Choice, Point, Range, Space, fixed, sample
 from analysis.model import decoders, decoding
 from analysis.reference.efficiency import memory_rule, slots

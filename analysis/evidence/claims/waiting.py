@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.evidence.claims.decision import ACCEPTANCE, BLOCK, DRAFT_COST, DRAFTS, TOKENS_A_PASS
+from analysis.evidence.claims.decision import BLOCK, DRAFTS, TOKENS_A_PASS
 from analysis.evidence.claims.queueing import (
     DENSE,
     FRACTION,
@@ -31,6 +31,7 @@ from analysis.evidence.claims.queueing import (
 )
 from analysis.evidence.claims.registry import Context, Counterfactual, Outcome, Stated, claim
 from analysis.evidence.claims.serving import PROMPT, WIDTHS, by_replica
+from analysis.evidence.claims.speculation import ACCEPTANCE, DRAFT_COST
 from analysis.evidence.scenarios import Choice, Point, Range, fixed
 from analysis.model import decoders
 from analysis.reference.specs import Efficiency, Replica
