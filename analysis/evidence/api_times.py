@@ -171,8 +171,8 @@ def fastest_s(output_tokens: float, *, as_of: date, status: str = "measured") ->
 
     Examples
     --------
-    >>> round(fastest_s(300, as_of=tables.SNAPSHOT), 2), round(fastest_s(300, as_of=tables.SNAPSHOT, status="reported"), 2)
-    (1.91, 0.95)
+    >>> [round(fastest_s(300, as_of=tables.SNAPSHOT, status=word), 2) for word in ("measured", "reported")]
+    [1.91, 0.95]
     """
     found = answers(output_tokens, as_of=as_of)
     seconds = found[found["status"] == status]["seconds"]
