@@ -91,7 +91,7 @@ def answers(output_tokens: float, *, as_of: date) -> pd.DataFrame:
 
     Examples
     --------
-    >>> frame = answers(500, as_of=SNAPSHOT)
+    >>> frame = answers(500, as_of=tables.SNAPSHOT)
     >>> bool((frame[frame["status"] == "measured"]["seconds"] > 1).all())
     True
     """
@@ -112,7 +112,7 @@ def judged(*, as_of: date, status: str) -> pd.DataFrame:
 
     Examples
     --------
-    >>> judged(as_of=SNAPSHOT, status="reported")["model"].tolist()
+    >>> judged(as_of=tables.SNAPSHOT, status="reported")["model"].tolist()
     ['gemini-diffusion', 'mercury-2']
     """
     both = _pages(as_of).dropna(subset=["wait", "output_rate"])
@@ -135,7 +135,7 @@ def unjudged(*, as_of: date) -> pd.DataFrame:
 
     Examples
     --------
-    >>> frame = unjudged(as_of=SNAPSHOT)
+    >>> frame = unjudged(as_of=tables.SNAPSHOT)
     >>> frame.iloc[0][["seller", "model", "lacks"]].tolist()
     ['cerebras', 'gpt-oss-120b', 'wait']
     """
@@ -171,8 +171,8 @@ def fastest_s(output_tokens: float, *, as_of: date, status: str = "measured") ->
 
     Examples
     --------
-    >>> round(fastest_s(300, as_of=SNAPSHOT), 2), round(fastest_s(300, as_of=SNAPSHOT, status="reported"), 2)
-    (1.91, 0.95)
+    >>> [round(fastest_s(300, as_of=tables.SNAPSHOT, status=word), 2) for word in ("measured", "reported")]
+    [1.91, 0.95]
     """
     found = answers(output_tokens, as_of=as_of)
     seconds = found[found["status"] == status]["seconds"]
