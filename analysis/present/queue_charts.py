@@ -112,14 +112,19 @@ def prices(rows: pd.DataFrame, *, x_title: str) -> Any:
             alt.Tooltip("whose:N", title="Whose"),
         ],
     )
+    # hue and shape say the same, so they share a legend
+    legend = alt.Legend(columns=3)
     hue = alt.Color(
-        "whose:N", title=None, scale=alt.Scale(domain=shown, range=[WHOSE[name].colour for name in shown]), legend=None
+        "whose:N",
+        title=None,
+        scale=alt.Scale(domain=shown, range=[WHOSE[name].colour for name in shown]),
+        legend=legend,
     )
     shape = alt.Shape(
         "whose:N",
         title=None,
         scale=alt.Scale(domain=shown, range=[WHOSE_SHAPES[name] for name in shown]),
-        legend=alt.Legend(symbolFillColor=theme.SOFT.colour, symbolStrokeColor=theme.SOFT.colour, columns=3),
+        legend=legend,
     )
     return alt.layer(
         label(base.encode(text=alt.Text("usd:Q", format=",.2~r")), align="left", dx=9),

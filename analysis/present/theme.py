@@ -69,6 +69,8 @@ WINNERS = {
     "prompt look-up": Mark("#efdcea", "#4f3047"),
     "diffusion": Mark("#c6e9df", "#12463a"),
 }
+#: A cell in which diffusion wins by far; text on it is ink too.
+STRONG = Mark("#7fcdb5", "#1a6853")
 #: What a bar is made of; its length is written on it, in ink.
 WORK = {
     "computing": Mark("#f3c19d", "#7d4a24"),
@@ -88,6 +90,7 @@ MARKS = (
     *PARTS.values(),
     *STEPS,
     *WINNERS.values(),
+    STRONG,
     *WORK.values(),
 )
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"

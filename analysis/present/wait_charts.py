@@ -22,7 +22,7 @@ COMPARED = {
     "more": theme.WINNERS["plain"],
     "the same": theme.STEPS[0],
     "fewer": theme.WINNERS["diffusion"],
-    "at most a third": theme.DIFFUSION,
+    "at most a third": theme.STRONG,
     "only diffusion can": theme.WINNERS["speculation"],
 }
 NEITHER = "neither can"
@@ -206,20 +206,8 @@ def board(cells: pd.DataFrame, *, x_title: str, classes: dict[str, theme.Mark], 
             alt.Tooltip("class:N", title="Class"),
         ],
     )
-    # strokes in grey, numbers in ink; ink on the one dark shade would be hard to read
-    dark = theme.DIFFUSION.colour in {mark.colour for mark in shades.values()}
-    strong = next((name for name, mark in shades.items() if mark is theme.DIFFUSION), "")
-    inks = alt.condition(
-        alt.datum["class"] == never,
-        alt.value(theme.SOFT.colour),
-        alt.value(theme.INK.colour),
-    )
-    if dark:
-        inks = alt.condition(
-            alt.datum["class"] == strong,
-            alt.value(theme.PAPER.colour),
-            alt.value(theme.INK.colour),
-        )
+    # strokes in grey, numbers in ink
+    inks = alt.condition(alt.datum["class"] == never, alt.value(theme.SOFT.colour), alt.value(theme.INK.colour))
     texts = base.mark_text(fontSize=11).encode(text="text:N", color=inks)
     return alt.layer(squares, texts).properties(width="container", height=ROW * cells["name"].nunique())
 

@@ -74,6 +74,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {"done": done, "out": out, "before": before, "after": fingerprint(ROOT)}
 
 
+@pytest.mark.soak
 def test_the_run_ends_with_the_changed_verdicts(run: dict[str, Any]) -> None:
     """Ten times the price: no commodity below a dollar, no frontier in 5 to 15; half of 33 is not about 33."""
     assert run["done"].returncode == 0, run["done"].stderr
@@ -87,6 +88,7 @@ def test_the_run_ends_with_the_changed_verdicts(run: dict[str, Any]) -> None:
     assert all({"boundary", "share_from", "share_to", "statement", "chapter"} <= set(c) for c in changed.values())
 
 
+@pytest.mark.soak
 def test_the_site_is_complete_and_marked_on_every_page(run: dict[str, Any]) -> None:
     assert site.missing_pages(run["out"], site.pages()) == []
     for path in run["out"].rglob("*.html"):
@@ -103,6 +105,7 @@ def test_nothing_of_a_price_file_is_markup(run: dict[str, Any]) -> None:
             assert needle not in text, f"{path.name} holds {needle}"
 
 
+@pytest.mark.soak
 def test_the_checkout_stays_as_it_is_and_nothing_is_left_beside_the_site(run: dict[str, Any]) -> None:
     assert run["before"] == run["after"]
     assert [path.name for path in run["out"].parent.iterdir()] == ["site"]

@@ -14,7 +14,7 @@ import pytest
 from analysis.publish import site as publish
 from analysis.publish.notebooks import ROOT
 
-PAGES = [*publish.pages(), "genindex", "search"]
+PAGES = [*publish.pages(), "search"]
 
 #: Rules of axe that a page may violate, each with its reason. An entry that no page needs any more fails.
 ALLOWED: dict[str, str] = {}
@@ -69,6 +69,7 @@ def test_pages_hold_no_inline_script_and_no_address_to_load_from(site: Path) -> 
                 assert needle not in path.read_text(), f"{path.name} holds {needle}"
 
 
+@pytest.mark.soak
 def test_two_builds_are_the_same_to_the_byte(site: Path, tmp_path: Path) -> None:
     again = publish.build(out=tmp_path)
     first, second = ({p.relative_to(root): p for p in root.rglob("*") if p.is_file()} for root in (site, again))

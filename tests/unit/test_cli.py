@@ -158,9 +158,9 @@ def test_claims_has_the_keys_of_the_contract(capsys):
 
 
 def test_unknown_claim_lists_the_nearest(capsys):
-    assert refused(capsys, "claims", "--only", "C360").startswith(
-        "--only: got 'C360', expected a registered claim: C36"
-    )
+    line = refused(capsys, "claims", "--only", "C360")
+    assert line.startswith("--only: got 'C360', expected a registered claim: ")
+    assert "C36" in line.rpartition(": ")[2].split(", ")
 
 
 def test_as_a_process():
@@ -360,6 +360,7 @@ def test_claims_with_own_prices_name_the_verdict_of_the_book(capsys, price_file)
     assert same["verdict"] == same["verdict_book"]
 
 
+@pytest.mark.soak
 def test_the_ledger_survives_prices_that_are_all_alike_or_zero(capsys, price_file):
     for value in ("20", "0"):
         found = answer(capsys, "claims", "--prices", price_file(f"p5.48xlarge,,,,price,{value},USD/node_hour"))
