@@ -57,22 +57,18 @@ def test_the_files_hold_what_the_page_stores() -> None:
 
 
 def test_ledger_title_page_and_command_count_alike(found: list[Any]) -> None:
-    """The tally on the title page, the bars of the ledger, and the verdicts are one count."""
+    """The bars on the title page, those of the ledger, and the verdicts are one count."""
     counts = dict(ledger.tally(found).itertuples(index=False))
-    table = next(text for text in stored("intro", "text/plain") if "Verdict" in text and "Statements" in text)
-    shown = {line.rsplit(None, 1)[0].strip(): int(line.split()[-1]) for line in table.splitlines()[1:]}
-    assert shown == counts
     by_kind = ledger.tally_by_kind(found)
     assert by_kind.groupby("verdict")["statements"].sum().to_dict() == counts
-    bars = next(
-        rows
-        for spec in stored("ledger", display.VEGA_LITE)
-        for rows in spec["datasets"].values()
-        if spec["usermeta"]["name"] == "fig-tally"
-    )
-    assert {(row["verdict"], row["statements"]) for row in bars} == {
-        (row["verdict"], row["statements"]) for row in by_kind.to_dict("records")
-    }
+    for page, name in (("intro", "fig-short-answer"), ("ledger", "fig-tally")):
+        (bars,) = [
+            rows
+            for spec in stored(page, display.VEGA_LITE)
+            for rows in spec["datasets"].values()
+            if spec["usermeta"]["name"] == name
+        ]
+        assert [{key: row[key] for key in by_kind.columns} for row in bars] == by_kind.to_dict("records")
     assert sum(int(part.split()[0]) for part in ledger.tally_words(found).split(", ")) == len(REGISTRY)
 
 
