@@ -167,8 +167,8 @@ def _models() -> dict[str, model_config.ModelConfig]:
     return found
 
 
-def _apis(as_of: date, prices: OwnPrices | None) -> Iterator[tuple[str, str, dict[str, float]]]:
-    """List the rivals: each model at its cheapest seller for prompts three times as long as answers."""
+def _apis(as_of: date, prices: OwnPrices | None) -> Iterator[tuple[str, str, str, dict[str, float]]]:
+    """List the rivals, with label: each model at its cheapest seller for prompts three times as long as answers."""
     for model_class in ("commodity", "diffusion", "small", "frontier", "reasoning"):
         for model, offers in tables.class_tariffs(model_class, as_of=as_of, prices=prices).items():
             seller = min(
@@ -181,7 +181,7 @@ def _apis(as_of: date, prices: OwnPrices | None) -> Iterator[tuple[str, str, dic
                 "api_cached_usd_per_mtok": tariff.input_usd_per_mtok if cached is None else cached,
                 "api_output_usd_per_mtok": tariff.output_usd_per_mtok,
             }
-            yield model, f"{model} ({seller}, {model_class})", {**values, **_speed(model, as_of)}
+            yield model, f"{model} ({seller}, {model_class})", seller, {**values, **_speed(model, as_of)}
 
 
 def _speed(model: str, as_of: date) -> dict[str, float]:
@@ -225,7 +225,7 @@ def choices(*, as_of: date, prices: OwnPrices | None = None) -> list[Choice]:
         Choice("model", [Option(name, name) for name in _models()], first["model"]),
         Choice("weights", formats, first["weights"]),
         Choice("kv", [Option(name, name) for name in CACHES], "bf16"),
-        Choice("api", [Option(key, label) for key, label, _ in _apis(as_of, prices)], first["api"]),
+        Choice("api", [Option(key, label) for key, label, *_ in _apis(as_of, prices)], first["api"]),
     ]
 
 
@@ -286,7 +286,9 @@ def fills(*, as_of: date, prices: OwnPrices | None = None) -> list[Fill]:
             of = figures(config.architecture, Precision.of("bf16", kv=kv))
             by_cache[name, kv] = Filled({key: of[key] for key in of if key.startswith(("kv_", "kept_"))})
         left = {"always_byte", "routed_byte", "stored_byte"} | {key for key in of if key.startswith(("kv_", "kept_"))}
-        by_model[name,] = Filled({key: value for key, value in of.items() if key not in left})
+        limit = config.architecture.max_context
+        longest = {} if limit is None else {"max_context": float(limit)}
+        by_model[name,] = Filled({key: value for key, value in of.items() if key not in left} | longest)
     return [
         Fill(
             ("workload",),
@@ -345,7 +347,7 @@ def fills(*, as_of: date, prices: OwnPrices | None = None) -> list[Fill]:
         Fill(("engine",), {(engine,): Filled(_of_engine(engine, parts["h100-sxm"], plain)) for engine in ENGINES}),
         Fill(("gpus",), {(str(gpus),): Filled({"gpus": gpus}) for gpus in SPLITS}),
         Fill(("metric",), {(name,): Filled({"metric": i}) for i, name in enumerate(METRICS)}),
-        Fill(("api",), {(key,): Filled(values) for key, _, values in _apis(as_of, prices)}),
+        Fill(("api",), {(key,): Filled(values, {"seller": seller}) for key, _, seller, values in _apis(as_of, prices)}),
     ]
 
 

@@ -114,7 +114,7 @@ TERA, GIGA, MEGA, KILO, MICRO = 10**12, 10**9, 10**6, 10**3, Rational(1, 10**6)
 #: Labels of choices, and what to say about them.
 CHOICES = {
     "workload": ("Start from", "An example that fills in everything below."),
-    "metric": ("Budget is about", "What the latency budget limits, on average."),
+    "metric": ("The budget covers", "What has to be there within the latency budget."),
     "node": ("Node", "From the price tables; a price can be typed too."),
     "ownership": ("How you have it", "Fills in the price of an hour where the tables know one."),
     "gpus": ("GPUs of a replica", "How many GPUs share each copy of the model."),
@@ -136,10 +136,10 @@ GROUPS = (
         (
             "workload",
             _number("prompt", "Prompt", "tokens", 1, 1e6, "What one request sends, cached part included."),
-            _number("cached", "of it cached", "tokens", 0, 1e6, "Held by a prefix cache."),
+            _number("cached", "Cached part of it", "tokens", 0, 1e6, "Held by a prefix cache."),
             _number("answer", "Answer", "tokens", 1, 1e5, "What one request gets back."),
             _number("peak_req_per_s", "Busiest hour", "requests/s", 1e-4, 1e5, "Mean rate of requests in that hour."),
-            _number("day_share", "Mean over busiest hour", "", 0.01, 1, "1: the same all day.", slider=0.01),
+            _number("day_share", "Average rate / busiest-hour rate", "", 0.01, 1, "1: the same all day.", slider=0.01),
             _number("budget_s", "Latency budget", "s", 0.001, 1e6, "Large if nobody waits."),
             "metric",
             _number("overhead_s", "Outside the GPU", "s", 0, 60, "Network, queues before, checks after.", default=0),
@@ -150,7 +150,10 @@ GROUPS = (
         (
             "node",
             "ownership",
-            _number("price", "Node", "USD/hour", 0, 1e4, "Of the whole node, all hours paid."),
+            # a price of nothing has no cheapest way: all cost the same
+            _number(
+                "price", "Price of the node", "USD/hour", 0.01, 1e4, "All its GPUs, all hours paid; 0.01 if it is free."
+            ),
             "gpus",
             "engine",
             _number("spares", "Spare nodes", "", 0, 100, "Bought beside those that serve.", whole=True, default=0),
@@ -179,7 +182,8 @@ GROUPS = (
                 slider=1,
             ),
         ),
-        note="The same model in each form, if it existed in each: quality is not part of this page.",
+        note="All three decoders are always computed: one token at a time, with drafts, by diffusion; the same model "
+        "in each form, if it existed in each. Quality is not part of this page.",
     ),
     Group(
         "The rival",
@@ -189,7 +193,7 @@ GROUPS = (
             _number("api_cached_usd_per_mtok", "Cached input", "USD/Mtok", 0, 1e4, "Those that it has cached."),
             _number("api_output_usd_per_mtok", "Output", "USD/Mtok", 0, 1e4, "A million tokens of answers."),
             _number("discount", "Discount", "", 0, 0.99, "Batch tiers give half.", default=0, slider=0.01),
-            _number("thinking", "Hidden tokens", "tokens", 0, 1e6, "Thinking that is billed as output.", default=0),
+            _number("thinking", "Hidden thinking", "tokens", 0, 1e6, "Billed as output.", default=0),
             _number("api_first_s", "First token after", "s", 0, 1000, "As listed, thinking included.", optional=True),
             _number("api_tok_per_s", "Then", "tokens/s", 0, 1e5, "Empty: not known.", optional=True),
         ),
@@ -200,6 +204,7 @@ GROUPS = (
             _number("layers", "Layers", "", 1, 1000, "Of all kinds.", whole=True),
             _number("hidden", "Width", "", 1, 1e6, "Of the residual stream."),
             _number("vocab", "Vocabulary", "", 1, 1e7, "Rows of the embedding."),
+            _number("max_context", "Context at most", "tokens", 1, 1e8, "Empty: without a limit.", optional=True),
             _number(
                 "layer_weights",
                 "Weights per token",
@@ -297,11 +302,19 @@ GROUPS = (
     ),
 )
 FIELDS = tuple(part for group in GROUPS for part in group.parts if isinstance(part, Field))
-#: Pairs of fields of which the first must not exceed the second, and what to say otherwise.
-RULES = (
+#: Pairs of fields of which the first, or the sum of the first, must not exceed the second; whether they must differ
+#: too; and what to say otherwise.
+RULES: tuple[tuple[str | tuple[str, ...], str, bool, str], ...] = (
     ("cached", "prompt", True, "The cached part has to be smaller than the prompt: its last token is computed."),
     ("gpus", "node_gpus", False, "A replica cannot have more GPUs than the node."),
     ("top_k", "experts", False, "A token cannot use more experts than there are."),
+    (
+        ("prompt", "answer"),
+        "max_context",
+        False,
+        "Prompt and answer together are longer than the context of {model}, {in_max_context} tokens: choose another "
+        "model, or shorten them.",
+    ),
 )
 
 #: What to say where a combination of choices has no number.
@@ -320,7 +333,12 @@ def entered() -> list[vega.Step]:
     [1000000000*in_mem_bw_byte_per_s]
     """
     symbols = {symbol.name: symbol for symbol in workload.INPUTS}
-    return [vega.Step(symbols[one.symbol], one.scale * Symbol(one.name, positive=True)) for one in (*FIELDS, *_CHOSEN)]
+    # what only limits the others is no part of the chain
+    return [
+        vega.Step(symbols[one.symbol], one.scale * Symbol(one.name, positive=True))
+        for one in (*FIELDS, *_CHOSEN)
+        if one.symbol in symbols
+    ]
 
 
 #: Numbers that only choices give.
@@ -442,14 +460,15 @@ ROWS: tuple[tuple[str, str, str, bool, str | None], ...] = (
 )
 #: Rows with which something else begins: nodes, time, what happens inside.
 _FIRST = ("nodes", "floor_s", "pass_s")
-_RIVAL = "against {request_usd_api|usd} at the API"
-_SLOW_RIVAL = "while the API, at {request_usd_api|usd}, takes {metric_s_api|s}"
+_RIVAL = "against {request_usd_api|usd} for {api} at {seller}"
+_SLOW_RIVAL = "while {api} at {seller}, for {request_usd_api|usd}, takes {metric_s_api|s}"
+_CALL = "Call {api} at {seller}: {request_usd_api|usd} a request."
 
 
 def _own_sentence(index: int, suffix: str, rival: str) -> str:
     how = ("one token at a time", "with drafts", "by diffusion")[index]
     nodes, usd = f"{{nodes_{suffix}|whole}} × {{node}}", f"{{request_usd_{suffix}|usd}}"
-    return f"Run it yourself, {how}: {nodes} at {usd} a request, {rival}."
+    return f"Run {{model}} yourself, {how}: {nodes} at {usd} a request, {rival}."
 
 
 #: The sentence that says the answer: the first whose lines have the numbers that it asks for.
@@ -461,26 +480,27 @@ ANSWERS: tuple[dict[str, Any], ...] = (
     ),
     {
         "when": {"choice": 3, "own_none": 1, "reason_ar": 1},
-        "text": "Call the API: {request_usd_api|usd} a request. The model and one request do not fit into a replica: "
-        "give it more GPUs, or narrower weights.",
+        "text": f"{_CALL} {{model}} and one request do not fit into the memory of a replica: take more GPUs per "
+        "replica, or a smaller format.",
     },
     {
         "when": {"choice": 3, "own_none": 1},
-        "text": "Call the API: {request_usd_api|usd} a request. No replica of this shape keeps the budget: alone, one "
-        "token at a time takes {floor_s_ar|s}.",
+        "text": f"{_CALL} No replica of {{model}} in this shape keeps the budget: alone, one token at a time takes "
+        "{floor_s_ar|s}.",
     },
     *(
         {
             "when": {"choice": 3, "best_own": i},
-            "text": "Call the API: {request_usd_api|usd} a request. Your own nodes cost {own_over_api|times} as much: "
-            f"{{nodes_{suffix}|whole}} × {{node}}, {{utilization_{suffix}|share}} of the day at work.",
+            "text": f"{_CALL} {{model}} on your own nodes costs {{own_over_api|times}} as much: "
+            f"{{nodes_{suffix}|whole}} × {{node}}, used to {{utilization_{suffix}|share}} of their capacity over "
+            "the day.",
         }
         for i, suffix in enumerate(workload.DECODERS)
     ),
     {
         "when": {"reason_ar": 1},
-        "text": "Nothing here keeps the budget: the API is too slow, and the model and one request do not fit into a "
-        "replica.",
+        "text": "Nothing here keeps the budget: {api} at {seller} is too slow, and {model} and one request do not fit "
+        "into the memory of a replica: take more GPUs per replica, or a smaller format.",
     },
     {
         "when": {},
@@ -512,6 +532,16 @@ NOTES: tuple[dict[str, Any], ...] = (
         }
         for i, suffix in enumerate(workload.DECODERS)
     ),
+    {
+        "when": {},
+        "differ": ["model", "api"],
+        "text": "The rival is another model, {api} and not {model}: whether it answers as well is not computed here.",
+    },
+    {
+        "when": {},
+        "above": ["in_passes", "in_block"],
+        "text": "A block of diffusion takes more passes here than it has tokens, and one pass for each token would do.",
+    },
     {"when": {"reason_api": 2}, "text": "How fast the API answers is not known here: type it, or measure it."},
 )
 #: The command that simulates the same, in parts that depend on choices and lines.
@@ -654,8 +684,12 @@ def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
         "type": "quantitative",
         "title": "What the budget is about (s)",
         "scale": {"type": "log", "nice": False, "padding": 12},
-        "axis": {"tickCount": 6, "format": ",.3~f"},
+        "axis": {"tickCount": 6, "labelExpr": "format(datum.value, ',.6~r')", "labelOverlap": "greedy"},
     }
+    shown = [OPTIONS[suffix] for suffix in workload.DECODERS]
+    hues = {"domain": [words for words, _ in shown], "range": [mark.colour for _, mark in shown]}
+    dashes = {"domain": hues["domain"], "range": [list(mark.dash) or [1, 0] for _, mark in shown]}
+    legend = {"title": None, "orient": "top", "columns": 2, "symbolType": "stroke", "symbolSize": 300}
     layers: list[dict[str, Any]] = []
     for suffix in workload.DECODERS:
         words, mark = OPTIONS[suffix]
@@ -675,31 +709,43 @@ def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
                     {"calculate": f"reason_{suffix} == 1 ? 0 : datum.this_h * replicas_{suffix}", "as": "rate"},
                     {"calculate": f"reason_{suffix} == 1 ? budget_s : datum.this_m", "as": "time"},
                 ],
-                "mark": {"type": "line", "color": mark.colour, "strokeDash": list(mark.dash) or [1, 0]},
-                "encoding": {"x": x, "y": y, "order": {"field": "share", "type": "quantitative"}},
+                "mark": {"type": "line"},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "order": {"field": "share", "type": "quantitative"},
+                    "color": {"datum": words, "type": "nominal", "scale": hues, "legend": legend},
+                    "strokeDash": {"datum": words, "type": "nominal", "scale": dashes, "legend": legend},
+                },
             }
         )
         layers.append(
             {
                 "data": {"values": [{"name": words}]},
                 "transform": [
-                    {"calculate": f"reason_{suffix} == 0 ? datum.name : ''", "as": "shown"},
+                    {"calculate": f"reason_{suffix} == 0", "as": "shown"},
                     {"calculate": f"datum.shown ? each_req_per_s_{suffix} * replicas_{suffix} : 0", "as": "rate"},
                     {"calculate": f"datum.shown ? metric_s_{suffix} : budget_s", "as": "time"},
                 ],
-                "layer": [
-                    {
-                        "mark": {"type": "point", "color": mark.colour, "shape": mark.shape, "size": 90},
-                        "encoding": {"opacity": {"condition": {"test": "datum.shown", "value": 1}, "value": 0}},
-                    },
-                    {
-                        "mark": {"type": "text", "color": mark.colour, "align": "left", "dx": 9, "dy": 6},
-                        "encoding": {"text": {"field": "shown", "type": "nominal"}},
-                    },
-                ],
-                "encoding": {"x": x, "y": y},
+                "mark": {"type": "point", "color": mark.colour, "shape": mark.shape, "size": 90},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "opacity": {"condition": {"test": "datum.shown", "value": 1}, "value": 0},
+                },
             }
         )
+    none = " && ".join(f"reason_{suffix} == 1" for suffix in workload.DECODERS)
+    nothing = {
+        "data": {"values": [{"name": "No line: the model does not fit into a replica"}]},
+        "transform": [{"calculate": f"{none} ? datum.name : ''", "as": "shown"}],
+        "mark": {"type": "text", "color": theme.INK.colour, "limit": 260},
+        "encoding": {
+            "text": {"field": "shown", "type": "nominal"},
+            "x": {"value": {"expr": "width / 2"}},
+            "y": {"value": {"expr": "height / 3"}},
+        },
+    }
     budget = {
         "data": {"values": [{"name": "budget"}]},
         "transform": [{"calculate": "budget_s", "as": "time"}, {"calculate": "0", "as": "rate"}],
@@ -719,7 +765,7 @@ def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
         "config": theme.config(),
         "description": alt,
         "params": [{"name": line, "value": display.rounded(float(found[line]))} for line in _copies()],
-        "layer": [*layers, budget],
+        "layer": [*layers, budget, nothing],
         "width": theme.WIDTH,
         "height": theme.HEIGHT,
         "usermeta": {"name": name, "fluid": True, "embedOptions": {"actions": False, "renderer": "svg"}},
@@ -825,7 +871,12 @@ def _page(choices: Sequence[Choice], fills: Sequence[Fill], typed: Mapping[str, 
         "start": typed,
         "tables": tables,
         "rules": [
-            {"small": by_symbol[small].name, "large": by_symbol[large].name, "strict": strict, "words": words}
+            {
+                "small": [by_symbol[name].name for name in ([small] if isinstance(small, str) else small)],
+                "large": by_symbol[large].name,
+                "strict": strict,
+                "words": words,
+            }
             for small, large, strict, words in RULES
         ],
         "missing": {by_symbol[symbol].name: words for symbol, words in MISSING.items()},
@@ -860,6 +911,7 @@ def markup(page: Mapping[str, Any]) -> tuple[str, str]:
 <noscript><p>This page computes in the browser, by a script; without one, the commands of the last section do the same.
 </p></noscript>
 <div class="calc-start">{start}</div>
+<p class="calc-unread" role="status"></p>
 <div class="calc-answer"><p class="calc-sentence" role="status" aria-live="polite"></p></div>"""
     after = f"""<form class="calc-form" autocomplete="off" novalidate>
 {groups}
@@ -872,7 +924,8 @@ def markup(page: Mapping[str, Any]) -> tuple[str, str]:
 by the command below.
 The cost counts late answers too.</p>
 <ul class="calc-notes"></ul>
-<p>The same replayed request by request, with its percentiles:</p>
+<p>The same replayed request by request, with its percentiles; its cost is for the rate of the busiest hour all day,
+while the table above counts the day's quiet hours too:</p>
 <pre class="calc-command" tabindex="0"></pre>
 </div>"""
     return before, after
@@ -920,8 +973,8 @@ def _field(one: Field, page: Mapping[str, Any]) -> str:
         )
     return (
         f'<div class="calc-field"><label for="calc-{one.name}">{html.escape(one.label)}{unit}</label>'
-        f'<input type="number" id="calc-{one.name}" data-field="{one.name}" min="{one.low:g}" max="{one.high:g}" '
-        f'step="any" inputmode="decimal" value="{shown}" aria-describedby="calc-{one.name}-help" />{slider}'
+        f'<input type="text" id="calc-{one.name}" data-field="{one.name}" inputmode="decimal" '
+        f'value="{shown}" aria-describedby="calc-{one.name}-help" />{slider}'
         f'<span class="calc-help" id="calc-{one.name}-help"><span class="calc-range">{limits}. </span>'
         f"{html.escape(one.words)}</span></div>"
     )

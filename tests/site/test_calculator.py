@@ -191,7 +191,7 @@ def test_every_example_says_an_answer(visit: look.Visit) -> None:
         sentences.append(visit.page.inner_text(".calc-sentence"))
         assert not visit.page.locator(".calc-problem").count()
     assert len(set(sentences)) == len(sentences)
-    assert all(re.match(r"(Run it yourself|Call the API|Nothing here)", sentence) for sentence in sentences)
+    assert all(re.match(r"(Run \S+ yourself|Call \S+ at \S+|Nothing here)", sentence) for sentence in sentences)
     assert visit.problems == []
 
 
@@ -205,6 +205,7 @@ def test_share_link_holds_everything_and_ignores_the_strange(context: Any, origi
     again.settle()
     assert again.page.evaluate(READ, ["request_usd_ar", "in_prompt", "in_price", "in_acceptance"]) == first
     assert again.page.input_value('[data-choice="model"]') == "gpt-oss-120b"
+    again_unread = again.page.inner_text(".calc-unread")
     again.page.close()
     strange = (
         "#model=none&in_prompt=1e99&in_answer=abc&in_price=&__proto__=1&constructor=2&in_cached=-1&in_peak_req_per_s=3"
@@ -215,6 +216,10 @@ def test_share_link_holds_everything_and_ignores_the_strange(context: Any, origi
     got, _, _ = wild.page.evaluate(READ, ["in_prompt", "in_answer", "in_price", "in_peak_req_per_s"])
     _, page = stored()
     assert got == {name: page["start"][name] for name in got} | {"in_peak_req_per_s": 3}
+    assert wild.page.inner_text(".calc-unread") == (
+        "Part of this link could not be read: model, prompt, answer, price, __proto__, constructor, cached."
+    )
+    assert visit.page.inner_text(".calc-unread") == again_unread == ""
     assert wild.page.evaluate("localStorage.length + sessionStorage.length + document.cookie.length") <= 60
     assert wild.problems == visit.problems == again.problems == []
     wild.page.close()
@@ -235,9 +240,12 @@ def test_reset_brings_the_first_example_back(visit: look.Visit) -> None:
     [
         ({"in_prompt": ("field", "")}, "Prompt: a number from 1"),
         ({"in_answer": ("field", "0")}, "Answer: a number from 1"),
-        ({"in_price": ("field", "-3")}, "Node: a number from 0"),
+        ({"in_price": ("field", "-3")}, "Price of the node: a number from 0.01"),
         ({"in_cached": ("field", "8000")}, "smaller than the prompt"),
         ({"in_spares": ("field", "0.5")}, "a whole number"),
+        ({"in_budget_s": ("field", "1,5")}, "such as 1.5"),
+        ({"in_prompt": ("field", "1 000")}, "such as 1.5"),
+        ({"in_prompt": ("field", "200000")}, "longer than the context of llama-3.3-70b"),
     ],
 )
 def test_impossible_input_gives_words(visit: look.Visit, typed: dict[str, Any], words: str) -> None:

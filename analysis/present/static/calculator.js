@@ -17,6 +17,10 @@
   const notes = root.querySelector(".calc-notes");
   const command = root.querySelector(".calc-command");
   const shared = root.querySelector(".calc-shared");
+  const unread = root.querySelector(".calc-unread");
+  const PLAIN = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+  // what is empty is not known; what is no plain number is none: a comma may stand for a point or for thousands
+  const read = (text) => (text.trim() === "" ? null : PLAIN.test(text.trim()) ? Number(text) : NaN);
 
   const start = () => ({ choices: { workload: page.choices.workload.default }, typed: {} });
   let state = start();
@@ -53,20 +57,22 @@
 
   // ------------------------------------------------------------------------------------ what is wrong
 
-  function wrong(values) {
+  function wrong(values, known) {
     const found = new Map();
     for (const [name, field] of Object.entries(page.fields)) {
       const value = values[name];
       if (value === null && field.optional) continue;
       const range = `${field.label}: a ${field.whole ? "whole " : ""}number from ${field.low} to ${field.high}, please.`;
-      if (value === null) found.set(name, page.missing[name] ?? range);
+      const plain = `${field.label}: write a plain number with a point, such as 1.5, and without commas, please.`;
+      if (Number.isNaN(value)) found.set(name, plain);
+      else if (value === null) found.set(name, page.missing[name] ?? range);
       else if (!(value >= field.low && value <= field.high)) found.set(name, range);
       else if (field.whole && !Number.isInteger(value)) found.set(name, range);
     }
     for (const rule of page.rules) {
-      if (found.has(rule.small) || found.has(rule.large)) continue;
-      const [small, large] = [values[rule.small], values[rule.large]];
-      if (rule.strict ? small >= large : small > large) found.set(rule.small, rule.words);
+      if (values[rule.large] === null || [...rule.small, rule.large].some((name) => found.has(name))) continue;
+      const [small, large] = [rule.small.reduce((sum, name) => sum + values[name], 0), values[rule.large]];
+      if (rule.strict ? small >= large : small > large) found.set(rule.small[0], fill(rule.words, known));
     }
     return found;
   }
@@ -102,6 +108,8 @@
     notes.replaceChildren(
       ...page.notes
         .filter((note) => holds(note.when))
+        .filter(({ differ }) => !differ || known[differ[0]] !== known[differ[1]])
+        .filter(({ above }) => !above || known[above[0]] > known[above[1]])
         .map((note) => Object.assign(document.createElement("li"), { textContent: fill(note.text, known) })),
     );
     command.textContent = page.command
@@ -138,7 +146,7 @@
     const { chosen, values } = filled(state.choices);
     Object.assign(values, state.typed);
     if (write) writeForm(chosen, values);
-    const problems = wrong(values);
+    const problems = wrong(values, { ...chosen, ...values });
     mark(problems);
     remember();
     if (problems.size) showProblems(problems);
@@ -160,9 +168,10 @@
   function writeForm(chosen, values) {
     for (const [name, select] of selects) select.value = chosen[name];
     for (const [name, input] of inputs) {
+      if (Number.isNaN(values[name])) continue;
       if (document.activeElement !== input || !(name in state.typed)) input.value = values[name] ?? "";
     }
-    for (const [name, slider] of sliders) if (values[name] !== null) slider.value = values[name];
+    for (const [name, slider] of sliders) if (Number.isFinite(values[name])) slider.value = values[name];
   }
 
   // -------------------------------------------------------------------------------------- a link to it
@@ -178,21 +187,30 @@
   function recall() {
     state = start();
     const link = new URLSearchParams(location.hash.slice(1));
+    const lost = new Set(link.keys());
     for (const [name, text] of link) {
       const choice = Object.hasOwn(page.choices, name) && page.choices[name];
-      if (choice && choice.options.some(([key]) => key === text)) state.choices[name] = text;
+      if (choice && choice.options.some(([key]) => key === text)) {
+        state.choices[name] = text;
+        lost.delete(name);
+      }
     }
     for (const [name, text] of link) {
       const field = Object.hasOwn(page.fields, name) && inputs.has(name) && page.fields[name];
-      const value = text.trim() === "" ? NaN : Number(text);
-      if (field && value >= field.low && value <= field.high) state.typed[name] = value;
+      const value = read(text) ?? NaN;
+      if (field && value >= field.low && value <= field.high) {
+        state.typed[name] = value;
+        lost.delete(name);
+      }
     }
+    const names = [...lost].map((name) => name.replace(/^in_/, ""));
+    unread.textContent = names.length ? `Part of this link could not be read: ${names.join(", ")}.` : "";
   }
 
   const actions = {
     reset() {
       state = start();
-      shared.textContent = "";
+      shared.textContent = unread.textContent = "";
     },
     share() {
       const done = () => (shared.textContent = "Copied.");
@@ -207,7 +225,7 @@
     const name = field ?? slider;
     if (!name) return;
     const text = event.target.value;
-    state.typed[name] = text === "" ? null : Number(text);
+    state.typed[name] = read(text);
     if (slider) inputs.get(name).value = text;
     else if (sliders.has(name)) sliders.get(name).value = text;
     update({ write: false });
