@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -643,6 +643,11 @@ def _chart() -> dict[str, Any]:
     }
 
 
+#: Labels of an axis of ratios: plain numbers, over more than a decade those that begin with 1, 2 or 5.
+_LOG_LABEL = (
+    "domain('y')[1] > 10 * domain('y')[0] && !test(/^0*[125]0*$/, replace(format(datum.value, '.3~r'), '.', ''))"
+    " ? '' : format(datum.value, ',.6~r')"
+)
 #: Points of each line of the second chart.
 _POINTS = 48
 
@@ -684,12 +689,14 @@ def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
         "type": "quantitative",
         "title": "What the budget is about (s)",
         "scale": {"type": "log", "nice": False, "padding": 12},
-        "axis": {"tickCount": 6, "labelExpr": "format(datum.value, ',.6~r')", "labelOverlap": "greedy"},
+        "axis": {"tickCount": 6, "labelExpr": _LOG_LABEL, "labelOverlap": "greedy"},
     }
-    shown = [OPTIONS[suffix] for suffix in workload.DECODERS]
+    shown = [*(OPTIONS[suffix] for suffix in workload.DECODERS), ("Budget", replace(theme.INK, dash=(6, 4)))]
     hues = {"domain": [words for words, _ in shown], "range": [mark.colour for _, mark in shown]}
     dashes = {"domain": hues["domain"], "range": [list(mark.dash) or [1, 0] for _, mark in shown]}
-    legend = {"title": None, "orient": "top", "columns": 2, "symbolType": "stroke", "symbolSize": 300}
+    legend = {"title": None, "orient": "top", "symbolType": "stroke", "symbolSize": 300}
+    # above the axis title, which stands over the plot; in two rows on a phone
+    legend |= {"offset": 24, "columns": {"expr": "width < 420 ? 2 : 4"}}
     layers: list[dict[str, Any]] = []
     for suffix in workload.DECODERS:
         words, mark = OPTIONS[suffix]
@@ -737,9 +744,9 @@ def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
         )
     none = " && ".join(f"reason_{suffix} == 1" for suffix in workload.DECODERS)
     nothing = {
-        "data": {"values": [{"name": "No line: the model does not fit into a replica"}]},
+        "data": {"values": [{"name": "No line: the model does not fit."}]},
         "transform": [{"calculate": f"{none} ? datum.name : ''", "as": "shown"}],
-        "mark": {"type": "text", "color": theme.INK.colour, "limit": 260},
+        "mark": {"type": "text", "color": theme.INK.colour, "dy": -14},
         "encoding": {
             "text": {"field": "shown", "type": "nominal"},
             "x": {"value": {"expr": "width / 2"}},
@@ -752,10 +759,12 @@ def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
         "layer": [
             # where no line is drawn, the axis still has an end
             {"mark": {"type": "point", "opacity": 0}, "encoding": {"x": x}},
-            {"mark": {"type": "rule", "color": theme.INK.colour, "strokeDash": [6, 4]}},
             {
-                "mark": {"type": "text", "align": "left", "dx": 4, "dy": -7, "color": theme.SOFT.colour},
-                "encoding": {"text": {"field": "name", "type": "nominal"}, "x": {"value": 0}},
+                "mark": {"type": "rule"},
+                "encoding": {
+                    "color": {"datum": "Budget", "type": "nominal", "scale": hues, "legend": legend},
+                    "strokeDash": {"datum": "Budget", "type": "nominal", "scale": dashes, "legend": legend},
+                },
             },
         ],
         "encoding": {"y": y},
