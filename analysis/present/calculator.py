@@ -694,7 +694,7 @@ def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
     shown = [*(OPTIONS[suffix] for suffix in workload.DECODERS), ("Budget", replace(theme.INK, dash=(6, 4)))]
     hues = {"domain": [words for words, _ in shown], "range": [mark.colour for _, mark in shown]}
     dashes = {"domain": hues["domain"], "range": [list(mark.dash) or [1, 0] for _, mark in shown]}
-    legend = {"title": None, "orient": "top", "symbolType": "stroke", "symbolSize": 300}
+    legend: dict[str, Any] = {"title": None, "orient": "top", "symbolType": "stroke", "symbolSize": 300}
     # above the axis title, which stands over the plot; in two rows on a phone
     legend |= {"offset": 24, "columns": {"expr": "width < 420 ? 2 : 4"}}
     layers: list[dict[str, Any]] = []

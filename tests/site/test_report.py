@@ -98,6 +98,7 @@ def test_the_site_is_complete_and_marked_on_every_page(run: dict[str, Any]) -> N
     assert "&lt;script&gt;alert(2)" in (run["out"] / "book" / "rerun.html").read_text()
 
 
+@pytest.mark.soak
 def test_nothing_of_a_price_file_is_markup(run: dict[str, Any]) -> None:
     for path in run["out"].rglob("*.html"):
         text = path.read_text()
