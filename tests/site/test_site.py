@@ -101,16 +101,6 @@ def test_page_under_the_policy(context: Any, origin: str, page: str) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("page", PAGES)
-def test_page_from_a_file(context: Any, site: Path, page: str) -> None:
-    visit = look.Visit(context, look.as_file(site, page), origin=site.resolve().as_uri())
-    visit.settle()
-    visit.check_charts()
-    visit.page.close()
-    assert visit.problems == []
-
-
-@pytest.mark.browser
 @pytest.mark.parametrize("way", ["http", "file"])
 def test_start_leads_to_the_title_page(context: Any, site: Path, origin: str, way: str) -> None:
     root = origin if way == "http" else site.resolve().as_uri()

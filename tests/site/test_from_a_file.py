@@ -1,0 +1,41 @@
+"""Every page from a file, as an air-gapped reader opens it; apart from the others, so that another worker runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import browser as look
+import pytest
+
+from analysis.publish import site as publish
+
+PAGES = [*publish.pages(), "search"]
+
+
+@pytest.fixture(scope="module")
+def site(built: Path) -> Path:
+    return built
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    look.chromium_or_skip()
+    with look.chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def context(chromium: Any) -> Any:
+    return chromium.new_context(viewport=look.PHONE)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("page", PAGES)
+def test_page_from_a_file(context: Any, site: Path, page: str) -> None:
+    visit = look.Visit(context, look.as_file(site, page), origin=site.resolve().as_uri())
+    visit.settle()
+    visit.check_charts()
+    visit.page.close()
+    assert visit.problems == []
