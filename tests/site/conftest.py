@@ -1,11 +1,14 @@
-"""The site is built once for a run, by whichever worker comes first; the others wait for it."""
+"""What the browser tests share: the site, built once for a run by whichever worker comes first, and a browser."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import browser as look
 import pytest
 
 from analysis.publish import site as publish
@@ -41,3 +44,20 @@ def _waited_for(shared: Path) -> Path:
             return shared / "_build" / "html"
         time.sleep(1)
     raise publish.BuildError(f"no site after {PATIENCE_S} s")
+
+
+@pytest.fixture(scope="module")
+def site(built: Path) -> Path:
+    return built
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    look.chromium_or_skip()
+    with look.chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def context(chromium: Any) -> Any:
+    return chromium.new_context(viewport=look.PHONE)

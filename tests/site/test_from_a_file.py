@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +11,6 @@ import pytest
 from analysis.publish import site as publish
 
 PAGES = [*publish.pages(), "search"]
-
-
-@pytest.fixture(scope="module")
-def site(built: Path) -> Path:
-    return built
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    look.chromium_or_skip()
-    with look.chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def context(chromium: Any) -> Any:
-    return chromium.new_context(viewport=look.PHONE)
 
 
 @pytest.mark.browser

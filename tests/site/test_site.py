@@ -25,26 +25,9 @@ visited: set[str] = set()
 
 
 @pytest.fixture(scope="module")
-def site(built: Path) -> Path:
-    return built
-
-
-@pytest.fixture(scope="module")
 def origin(site: Path) -> Iterator[str]:
     with look.serve(site) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    look.chromium_or_skip()
-    with look.chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def context(chromium: Any) -> Any:
-    return chromium.new_context(viewport=look.PHONE)
 
 
 def test_every_page_of_the_contents_is_there(site: Path) -> None:
