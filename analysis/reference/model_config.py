@@ -617,6 +617,7 @@ def _attention(keys: _Keys, family: Family, model_type: str, hidden: int) -> tup
         return None, _latent(keys, heads, shared)
     head_dim = _head_dim(keys, hidden, heads)
     value_dim = keys.optional("v_head_dim") or head_dim
+    # the checker sees one type for all values of a dictionary
     full = Attention(heads, kv_heads, head_dim, value_dim, **shared)  # type: ignore[arg-type]
     reach = chunk if family.window == "chunks" else window
     local = None if reach is None else replace(full, window=reach, chunked=family.window == "chunks")

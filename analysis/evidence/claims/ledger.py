@@ -326,13 +326,3 @@ def tally_words(verdicts: Iterable[Verdict]) -> str:
     """Say the tally in words: how many statements have each verdict."""
     counts = pd.Series([verdict.verdict for verdict in verdicts]).value_counts()
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in TOLD if verdict in counts)
-
-
-def tally(verdicts: Iterable[Verdict]) -> pd.DataFrame:
-    """Count verdicts, the commonest first."""
-    counts = pd.Series([verdict.verdict for verdict in verdicts]).value_counts(sort=False)
-    return (
-        counts.rename_axis("verdict")
-        .reset_index(name="statements")
-        .sort_values(["statements", "verdict"], ascending=[False, True], ignore_index=True)
-    )
