@@ -104,7 +104,7 @@ prices_option = click.option(
     "own",
     metavar="FILE",
     type=PriceFile(),
-    help="Own prices, laid over the tables; 'prices check' says what such a file may hold.",
+    help="Own prices, laid over the tables; 'prices check --help' shows what such a file may hold.",
 )
 
 
@@ -128,6 +128,12 @@ def _refuse_idle(names: Sequence[str], because: str) -> None:
             value = context.params[param.name]
             got = value.isoformat() if isinstance(value, date) else getattr(value, "name", value)
             raise InputError(_option(param), got, f"no such option {because}")
+
+
+def _unknown(refusal: InputError, option: str, kind: str) -> InputError:
+    """Say under its option that a name is unknown, and which command lists the known ones."""
+    listed = "" if refusal.expected.endswith("there is none") else f", or another that 'names {kind}' lists"
+    return InputError(option, refusal.got, refusal.expected + listed)
 
 
 def _print(result: Mapping[str, Any] | Sequence[Any], *, as_json: bool, text: str) -> None:
@@ -165,8 +171,9 @@ def node_price(
             **asked, **({} if region is None else {"region": region}), quantity="price"
         )
     except InputError as refusal:
-        options = {"instance": "--node", "term": "--term", "region": "--region"}
-        raise refusal.at(options.get(refusal.where, refusal.where)) from None
+        if refusal.where == "instance":
+            raise _unknown(refusal, "--node", "nodes") from None
+        raise refusal.at({"term": "--term", "region": "--region"}.get(refusal.where, refusal.where)) from None
     if term == "reserved":
         terms = ", ".join(sorted(set(rows["term"])))
         rows = rows[rows["term"].str.fullmatch(COMMITTED_TERMS)]
@@ -378,7 +385,9 @@ def breakeven(
     try:
         offers = tariffs(api, as_of=as_of, tier=tier, prices=own)
     except InputError as refusal:
-        raise refusal.at({"model": "--api", "tier": "--tier"}.get(refusal.where, refusal.where)) from None
+        if refusal.where == "model":
+            raise _unknown(refusal, "--api", "apis") from None
+        raise (refusal.at("--tier") if refusal.where == "tier" else refusal) from None
     if seller is not None and seller not in offers:
         raise InputError("--seller", seller, f"one who sells {api} in tier {tier}: {nearest(seller, offers)}")
     mix = RequestMix(input_tokens, output_tokens, cached_tokens, thinking_tokens)
@@ -435,7 +444,7 @@ def owned_price(node: str, ownership: str, sublet: float, day: date, own: OwnPri
     try:
         row = nodes.where(instance=node).iloc[0]
     except InputError as refusal:
-        raise refusal.at("--node") from None
+        raise _unknown(refusal, "--node", "nodes") from None
     alike = tables.hardware_like(tables.node(node, as_of=day, provider=row["provider"], prices=own), as_of=day)
     if not alike:
         raise InputError("--node", node, f"a node like one that could be bought by {day}")
@@ -458,7 +467,22 @@ def prices() -> None:
     """Own prices: judge a price file, or make one from what people have."""
 
 
-@prices.command("check")
+#: A price of each kind, as a file has them.
+PRICE_LINES = """\
+instance,term,model,token_kind,hardware,quantity,value,unit
+p5.48xlarge,plan-1yr,,,,price,58,USD/node_hour
+,,gpt-5,output,,price,4.80,USD/Mtok
+,,,,hgx-h100,purchase,310000,EUR
+,,,,,electricity,0.24,EUR/kWh
+,,,,,exchange_rate,1.1,USD/EUR"""
+
+
+@prices.command(
+    "check",
+    epilog="FILE is a CSV with quantity, value, unit, and the columns that name what is priced; a blank, or a column"
+    f" that is missing, matches every row of the item. For example:\n\n\b\n{PRICE_LINES}\n\n"
+    "Also: provider, region, seller, tier; and as_of, the day from which on a price holds.",
+)
 @click.argument("file", metavar="FILE")
 @json_option
 def check_prices(file: str, as_json: bool) -> None:
@@ -531,7 +555,10 @@ def model(model: str, weights: str | None, kv: str | None, context: float, as_js
     from analysis.model import transformer
     from analysis.reference.model_config import named
 
-    config = named(model)
+    try:
+        config = named(model)
+    except InputError as refusal:
+        raise (_unknown(refusal, "model", "models") if refusal.where == "model" else refusal) from None
     architecture, precision = config.architecture, config.precision.with_formats(weights=weights, kv=kv)
     per_sequence = {
         policy: transformer.kv_bytes_per_sequence(architecture, precision, context_tokens=context, policy=policy)
@@ -727,11 +754,11 @@ def _replica(
     try:
         config = model_config.named(spelled)
     except InputError as refusal:
-        raise (refusal.at("--model") if refusal.where == "model" else refusal) from None
+        raise (_unknown(refusal, "--model", "models") if refusal.where == "model" else refusal) from None
     try:
         part = tables.accelerator(named("accelerator", gpu), as_of=tables.NEWEST)
     except InputError as refusal:
-        raise refusal.at("--gpu") from None
+        raise _unknown(refusal, "--gpu", "gpus") from None
     precision = config.precision.with_formats(weights=weights, kv=kv)
     return Replica(config.architecture, precision, part, int(split)), gpus / split
 
@@ -745,8 +772,9 @@ def _efficiency(replica: Any, engine: str, *, ideal: bool) -> Any:
     try:
         return IDEAL if ideal else efficiency(replica, named("engine", engine))
     except InputError as refusal:
-        option = {"engine": "--engine", "accelerator": "--gpu (without --ideal)"}.get(refusal.where, refusal.where)
-        raise refusal.at(option) from None
+        if refusal.where == "engine":
+            raise _unknown(refusal, "--engine", "engines") from None
+        raise (refusal.at("--gpu (without --ideal)") if refusal.where == "accelerator" else refusal) from None
 
 
 def _tensor_parallel_refusal(refusal: InputError) -> InputError:
@@ -1089,6 +1117,8 @@ def capacity(
     from analysis.reference.specs import Workload
     from analysis.units import TOKENS_PER_MTOK
 
+    if node is None and node_usd_per_hour is not None:
+        _refuse_idle(("term", "region", "own", "as_of"), "with --node-usd-per-hour: the typed price is the price")
     price = node_price(node, node_usd_per_hour, term, region, as_of, own)
     if node is not None:
         _of_this_node(node, gpu, gpus, as_of, own)

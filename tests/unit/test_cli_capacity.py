@@ -115,6 +115,27 @@ def test_more_nodes_than_anybody_has_are_no_answer(capsys):
     assert found["reason"] == "more than 1,000,000,000 nodes would be needed"
 
 
+@pytest.mark.parametrize(
+    "idle", [("--region", "us-east-1"), ("--term", "on-demand"), ("--as-of", "2020"), ("--as-of", "2026-07-20")]
+)
+def test_what_narrows_a_price_of_the_tables_is_refused_beside_a_typed_one(capsys, idle):
+    line = refused(capsys, *NODE, *LOAD, "--budget-s", "6", *idle)
+    assert line.startswith(f"{idle[0]}: got '")
+    assert line.endswith("expected no such option with --node-usd-per-hour: the typed price is the price")
+
+
+@pytest.mark.parametrize(
+    ("day", "line"),
+    [
+        ("2020", "--node: got 'p5.48xlarge', expected one in node_prices as of 2020-12-31: there is none"),
+        ("2023-08", "--term: got 'on-demand', expected one in node_prices as of 2023-08-31: reserved-1yr-estimate"),
+    ],
+)
+def test_a_node_without_a_price_on_that_day_is_refused(capsys, day, line):
+    named = [*NODE[:-2], "--node", "p5.48xlarge", "--as-of", day]
+    assert refused(capsys, *named, *LOAD, "--budget-s", "6").startswith(line)
+
+
 def test_outside_the_domain_there_are_no_percentiles(capsys):
     """Bursty arrivals: a count by extrapolation, and no percentile that nothing was compared with."""
     found = answer(capsys, *NODE, *LOAD, "--budget-s", "6", "--cv", "3")
