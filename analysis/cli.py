@@ -854,6 +854,8 @@ def step(
         "stream_tok_per_s": decoder.tokens_per_pass / between.cycle_s,
         "node_tok_per_s": copies * batch * decoder.tokens_per_pass / between.cycle_s,
         "max_batch": int(room),
+        "usable_memory_share": rule.share,
+        "workspace_byte_per_gpu": rule.reserve_byte,
         "fits": bool(room >= batch),
     }
     window, beyond = _window(replica.architecture, context)
@@ -864,7 +866,7 @@ def step(
         ),
         "{stream_tok_per_s:,.1f} tokens/s to each stream, {node_tok_per_s:,.1f} from the node".format(**result),
         "intensity {intensity_flop_per_byte:.3g} FLOP/byte, ridge {ridge_flop_per_byte:.3g}".format(**result),
-        f"memory holds {result['max_batch']} such sequences",
+        f"memory holds {result['max_batch']} such sequences, by {_divided(rule)}",
         "this is {model}, weights {weights}, cache {kv}, on {replicas} x {tp} {gpu}".format(**result),
     ]
     lines += beyond
@@ -978,6 +980,13 @@ def _window(architecture: Any, tokens: float) -> tuple[dict[str, Any], list[str]
     beyond = limit is not None and tokens > limit
     said = f"beyond the model: its config ends at {limit or 0:,} tokens, and {tokens:,.0f} are asked for"
     return {"max_context_tokens": limit, "beyond_max_context": beyond}, [said] if beyond else []
+
+
+def _divided(rule: Any) -> str:
+    """Say in words how an engine divides the memory of a GPU."""
+    taken = "weights" + (f" and {rule.reserve_byte / 1e9:g} GB of workspace" if rule.reserve_byte else "")
+    share = f"{rule.share:.0%} of"
+    return f"{share} what {taken} leave of each card" if rule.of_the_rest else f"{share} each card, less {taken}"
 
 
 #: How percentiles are had: by the law of a waiting answer, or by replaying requests on the fleet.

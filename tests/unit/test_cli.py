@@ -468,6 +468,22 @@ def test_rates_of_a_node_count_all_its_replicas(capsys):
     assert four["stream_tok_per_s"] < one["stream_tok_per_s"]
 
 
+@pytest.mark.parametrize(
+    ("options", "reserved", "words"),
+    [
+        (["--ideal"], 0, "90% of each card, less weights"),
+        ([], 3e9, "90% of each card, less weights and 3 GB of workspace"),
+        (["--engine", "tensorrt-llm"], 3e9, "90% of what weights and 3 GB of workspace leave of each card"),
+    ],
+    ids=["ideal", "vllm", "tensorrt-llm"],
+)
+def test_a_step_says_how_memory_is_divided(capsys, options, reserved, words):
+    found = answer(capsys, *STEP, *options)
+    assert (found["usable_memory_share"], found["workspace_byte_per_gpu"]) == (0.9, reserved)
+    assert main([*STEP, *options]) == 0
+    assert f"memory holds {found['max_batch']} such sequences, by {words}\n" in capsys.readouterr().out
+
+
 def test_reading_a_prompt(capsys):
     options = ["prefill", "--model", "llama-3.1-70b", *NODE, "--prompt", "2048"]
     ideal, found = answer(capsys, *options, "--ideal"), answer(capsys, *options)
