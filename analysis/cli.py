@@ -336,7 +336,8 @@ def claims(only: str | None, own: OwnPrices | None, as_of: date, as_json: bool) 
     type=click.Choice(["rent", "reserved", "bought", "sunk"]),
     default="rent",
     show_default=True,
-    help="With --node: how it is had. Sunk counts what using it costs, electricity and --sublet-usd-per-hour.",
+    help="How it is had: with --node this decides its price, beside a typed price it is only named. Sunk counts what"
+    " using it costs, electricity and --sublet-usd-per-hour.",
 )
 @click.option("--region", help="With --node, rented or reserved: the region; without it the cheapest one is taken.")
 @click.option(

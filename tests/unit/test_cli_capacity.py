@@ -80,6 +80,20 @@ def test_infeasible_is_an_answer_and_names_the_shapes_that_can(capsys):
     assert "infeasible" in capsys.readouterr().out
 
 
+def test_published_targets_that_contradict_each_other_are_not_kept_together(capsys):
+    """600 ms to the first token and 40 ms for each of 200 others can be kept by a card, 4 s for the whole cannot.
+
+    https://kevinluzbetak.com/Design/AI_Systems/LLM-Inference-Service.html wants all three of a 70B model in 8 bit;
+    0.6 + 200 x 0.04 is 8.6 s.
+    """
+    card = ["--model", "llama-3.3-70b", "--weights", "fp8", "--kv", "fp8", "--gpu", "h100-sxm", "--gpus", "1"]
+    load = ["--rate-req-per-s", "0.05", "--input-tokens", "500", "--output-tokens", "200", "--percentile", "95"]
+    targets = {("ttft", "0.6"): True, ("tpot", "0.04"): True, ("e2e", "8.6"): True, ("e2e", "4"): False}
+    for (metric, budget), kept in targets.items():
+        words = [*card, "--node-usd-per-hour", "3", *load, "--metric", metric, "--budget-s", budget]
+        assert answer(capsys, *words)["feasible"] is kept, metric
+
+
 @pytest.mark.parametrize("tp", [["--tp", "8"], []], ids=["one shape", "any shape"])
 def test_the_printed_floor_is_where_it_ends(capsys, tp):
     node = [word for word in NODE if word not in ("--tp", "8")]
