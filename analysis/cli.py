@@ -1136,6 +1136,8 @@ def capacity(
     shapes = _shapes(model, gpu, gpus, tp, weights, kv, engine, ideal)
     decoder = _decoder(**described)
     trace = _trace(trace_file, method, cv, seed)
+    if trace is not None and decoder.kind != "speculative" and float(decoder.passes_per_block).is_integer():
+        _refuse_idle(("seed",), f"with --trace and --decoder {decoder.kind}: nothing is drawn")
     lengths = _mean_lengths(trace, input_tokens, cached_tokens, output_tokens)
     workload = Workload(
         rate_req_per_s=rate_req_per_s,

@@ -202,7 +202,12 @@ def test_a_trace_is_replayed_with_its_lengths(capsys, tmp_path):
     (tmp_path / "trace.csv").write_text("\n".join(rows) + "\n")
     small = ["--model", "llama-3.1-8b", "--gpu", "h100-sxm", "--gpus", "1", "--node-usd-per-hour", "4"]
     ask = ["--rate-req-per-s", "2", "--percentile", "95", "--budget-s", "2", "--method", "simulation"]
-    found = answer(capsys, *small, *ask, "--trace", str(tmp_path / "trace.csv"), "--seed", "1")
+    trace = ["--trace", str(tmp_path / "trace.csv")]
+    found = answer(capsys, *small, *ask, *trace)
+    line = refused(capsys, *small, *ask, *trace, "--seed", "1")
+    assert line == "--seed: got 1.0, expected no such option with --trace and --decoder ar: nothing is drawn"
+    drafts = ["--decoder", "speculative", "--acceptance", "0.7", "--draft-length", "3"]
+    assert answer(capsys, *small, *ask, *trace, *drafts, "--seed", "1")["feasible"]
     assert set(found) >= KEYS
     assert found["output_tokens"] == pytest.approx(49.5)
     assert found["nodes"] == 1
