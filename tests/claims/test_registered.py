@@ -125,6 +125,8 @@ def test_before_its_hardware_was_sold_a_claim_is_undefined_and_says_so():
     assert before["C53"].verdict == "undefined"
     assert before["C53"].decided_by.startswith("no data on that day (accelerator: got 'h100-sxm', expected one in")
     assert after["C53"].verdict == "holds"
+    (oldest,) = verdicts(as_of=date(2000, 1, 1), only="C06")
+    assert oldest.decided_by.startswith("no data on that day (on_chip: got nothing, expected at least one GPU known")
     on_a_node = {id_ for id_, v in before.items() if "got 'h100-sxm', expected one in accelerators" in v.decided_by}
     assert len(on_a_node) > 30
     assert {before[id_].verdict for id_ in on_a_node} == {"undefined"}

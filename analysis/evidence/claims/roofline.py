@@ -81,10 +81,13 @@ def all_weights_for_every_token(point: Point, context: Context) -> Outcome:
 
 
 def _gpus_and_models(context: Context) -> Space:
-    sizes = on_chip_byte(as_of=context.as_of)
+    parts = on_chip_byte(as_of=context.as_of)
+    sizes = tuple(size for part, size in parts.items() if not part.startswith(NOT_GPUS))
+    if not sizes:
+        raise InputError("on_chip", None, f"at least one GPU known on {context.as_of}")
     return {
         "on_chip_byte": Choice(
-            tuple(size for part, size in sizes.items() if not part.startswith(NOT_GPUS)),
+            sizes,
             "the largest cache of the GPUs in the table",
         ),
         "inner_levels": Range(
