@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 
 from analysis.present import theme
-from analysis.present.charts import label
+from analysis.present.charts import NAMED_BAR_DOWN_PX, NAMED_BAR_PX, NAMED_ROW_PX, label
 
 #: Verdicts by kind: neither a decoder nor a price, so no hue of theirs.
 KIND_COLOURS = {
@@ -16,9 +16,6 @@ KIND_COLOURS = {
     "market fact": theme.STEPS[1].colour,
     "definition": theme.GRID.colour,
 }
-ROW_PX = 34
-#: Of a bar with its name above it: height of its row, its own, and how far it lies below the middle of its row.
-NAMED_ROW_PX, NAMED_BAR_PX, NAMED_BAR_DOWN_PX = 38, 10, 9
 
 
 def tally(counts: pd.DataFrame) -> Any:
@@ -80,7 +77,7 @@ MOST_BARS = 8
 
 
 def chances(frame: pd.DataFrame) -> Any:
-    """Draw the chance of each decision, with the share of the space that has no answer written behind it.
+    """Draw the chance of each decision, its name above it with the share of the space that has no answer.
 
     Parameters
     ----------
@@ -98,12 +95,13 @@ def chances(frame: pd.DataFrame) -> Any:
     >>> chances(pd.DataFrame(row)).to_dict()["layer"][0]["mark"]["type"]
     'rule'
     """
-    words = [
-        f"{chance:.0%}" + (f", no answer in {gone:.0%}" if gone > 0 else "")
-        for chance, gone in zip(frame["chance"], frame["undefined"], strict=True)
+    names = [
+        f"{decision}: {chance:.0%}" + (f", no answer in {gone:.0%}" if gone > 0 else "")
+        for decision, chance, gone in zip(frame["decision"], frame["chance"], frame["undefined"], strict=True)
     ]
-    base = alt.Chart(frame.assign(words=words)).encode(
-        y=alt.Y("decision:N", sort=list(frame["decision"]), title=None, axis=alt.Axis(ticks=False)),
+    base = alt.Chart(frame.assign(name=names)).encode(
+        # names stand above the marks, as with bars
+        y=alt.Y("name:N", sort=names, title=None, axis=None),
         tooltip=[
             alt.Tooltip("decision:N", title="Decision"),
             alt.Tooltip("chance:Q", title="Share of yes", format=".1%"),
@@ -116,10 +114,12 @@ def chances(frame: pd.DataFrame) -> Any:
         .mark_rule(color=theme.SOFT.colour, strokeDash=[4, 3])
         .encode(x=alt.X("half:Q", scale=alt.Scale(domain=[0, 1])))
     )
-    interval = base.mark_rule(color=theme.INK.colour, strokeWidth=4).encode(x=alt.X("low:Q"), x2="high:Q")
-    marks = base.mark_point(color=theme.INK.colour, size=80).encode(x=x)
-    texts = label(base.encode(x=x, text="words:N"), align="left", dx=10, dy=-12)
-    return alt.layer(coin, interval, marks, texts).properties(width="container", height=2 * ROW_PX * len(frame))
+    interval = base.mark_rule(color=theme.INK.colour, strokeWidth=4, yOffset=NAMED_BAR_DOWN_PX).encode(
+        x=alt.X("low:Q"), x2="high:Q"
+    )
+    marks = base.mark_point(color=theme.INK.colour, size=80, yOffset=NAMED_BAR_DOWN_PX).encode(x=x)
+    called = label(base.encode(x=alt.value(2), text="name:N"), align="left", dy=-7)
+    return alt.layer(coin, interval, marks, called).properties(width="container", height=NAMED_ROW_PX * len(frame))
 
 
 def influence(frame: pd.DataFrame) -> Any:
@@ -143,7 +143,8 @@ def influence(frame: pd.DataFrame) -> Any:
     """
     shown = frame.head(MOST_BARS)
     names = [f"{called} ({origin})" for called, origin in zip(shown["called"], shown["origin"], strict=True)]
-    shown = shown.assign(name=names, words=[f"{value:.0%}" for value in shown["index"]])
+    # what lies around zero has no sign once it is rounded
+    shown = shown.assign(name=names, words=[f"{round(value, 2) + 0.0:.0%}" for value in shown["index"]])
     # room for the number behind the longest bar, on a phone too
     scale = alt.Scale(domain=[min(0.0, float(shown["low"].min())), 1.25 * max(float(shown["high"].max()), 0.1)])
     base = alt.Chart(shown).encode(
