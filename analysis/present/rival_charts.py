@@ -41,10 +41,10 @@ def winner_map(cells: pd.DataFrame, *, x: str, y: str, x_title: str, y_title: st
     >>> frame = pd.DataFrame({"a": [1, 2], "b": 8, "winner": ["diffusion", ""], "lead": [2.54, float("nan")]})
     >>> chart = winner_map(frame, x="a", y="b", x_title="A", y_title="B")
     >>> [row["text"] for row in next(iter(chart.to_dict()["datasets"].values()))]
-    ['D|154%', '–']
+    ['D 154%', '–']
     """
     fits = cells["winner"] != ""
-    text = cells["winner"].map(LETTERS) + (100 * (cells["lead"] - 1)).map("|{:.0f}%".format)
+    text = cells["winner"].map(LETTERS) + (100 * (cells["lead"] - 1)).map(" {:.0f}%".format)
     shown = cells.assign(
         text=text.where(fits, "–"),
         winner=cells["winner"].where(fits, NOT_HELD),
@@ -73,7 +73,7 @@ def winner_map(cells: pd.DataFrame, *, x: str, y: str, x_title: str, y_title: st
         ],
     )
     # one above the other, since a cell of a phone is hardly wider than three digits
-    texts = base.mark_text(color=theme.INK.colour, lineBreak="|", lineHeight=13, dy=-6).encode(text="text:N")
+    texts = base.mark_text(color=theme.INK.colour, lineBreak=" ", lineHeight=13, dy=-6).encode(text="text:N")
     return alt.layer(squares, texts).properties(width="container", height=38 * int(shown[y].nunique()))
 
 
