@@ -20,10 +20,6 @@ PAGES = [*publish.pages(), "search"]
 ALLOWED: dict[str, str] = {}
 #: Very long pages that are built like book/api/symbolic, at which axe looks for all of them.
 ALIKE = {f"book/api/{floor}" for floor in ("model", "reference", "present", "evidence")}
-FOLLOWS = """
-(before) => [...document.querySelectorAll(".chart")].every((chart) => chart.clientWidth > before + 50 &&
-    Math.abs(chart.clientWidth - chart.querySelector("svg").getAttribute("width")) < 3)
-"""
 violated: set[str] = set()
 visited: set[str] = set()
 
@@ -125,7 +121,9 @@ def test_buttons_work_without_inline_handlers(context: Any, site: Path, origin: 
     # without the side bar the column is wider, and the charts with it
     narrow = visit.page.evaluate("document.querySelector('.chart').clientWidth")
     visit.page.locator(".primary-toggle:visible").first.click()
-    visit.page.wait_for_function(FOLLOWS, arg=narrow)
+    follows = """(before) => [...document.querySelectorAll(".chart")].every((chart) => chart.clientWidth > before + 50
+        && Math.abs(chart.clientWidth - chart.querySelector("svg").getAttribute("width")) < 3)"""
+    visit.page.wait_for_function(follows, arg=narrow)
     visit.page.evaluate("localStorage.clear()")
     visit.page.close()
     assert visit.problems == []
