@@ -37,8 +37,19 @@ TESTS = {
     "symbolic/queueing.py": ("test_symbolic_queueing.py", "test_model_queueing.py"),
     "symbolic/roofline.py": ("test_symbolic_roofline.py", "test_model_roofline.py"),
     "symbolic/transformer.py": ("test_symbolic_transformer.py", "test_model_transformer.py"),
+    "symbolic/workload.py": ("test_workload.py",),
+    "evidence/accuracy.py": ("test_accuracy.py",),
+    "evidence/calibration.py": ("test_calibration.py",),
+    "evidence/claims/registry.py": ("test_claims.py",),
+    "evidence/claims/verdict.py": ("test_claims.py",),
+    "evidence/curves.py": ("test_curves.py",),
+    "evidence/decisions.py": ("test_decisions.py",),
+    "evidence/diffusion.py": ("test_evidence_diffusion.py",),
     "evidence/scenarios.py": ("test_scenarios.py",),
+    "evidence/sparse.py": ("test_evidence_sparse.py",),
+    "evidence/speculation.py": ("test_evidence_speculation.py",),
     "evidence/validation.py": ("test_validation.py",),
+    "evidence/waiting.py": ("test_waiting.py",),
 }
 CONFIG = """
 [tool.mutmut]
