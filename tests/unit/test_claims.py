@@ -367,6 +367,18 @@ def register(test, **changes):
     claim(changes.pop("claim_id", "C96"), **{k: v for k, v in (arguments | changes).items() if v is not None})(test)
 
 
+def test_a_claim_keeps_what_it_was_told():
+    stated = Stated(1, 2, "1", "one to two")
+    register(above(1), stated=stated, anchor="there", sources=("a", "b"), inputs={"x": "the x"}, split="x")
+    found = registry.REGISTRY["C96"]
+    assert (found.id, found.paraphrase, found.stated_in, found.chapter) == ("C96", "X is large.", "both", "cost")
+    assert (found.stated, found.anchor, found.sources, found.quantifier) == (stated, "there", ("a", "b"), "can")
+    assert (found.kind, found.inputs, found.split) == ("computed", {"x": "the x"}, "x")
+    assert stated.contains([0.999, 1, 2, 2.001]).tolist() == [False, True, True, False]
+    register(above(1), claim_id="C95")
+    assert (registry.REGISTRY["C95"].anchor, registry.REGISTRY["C95"].sources) == ("claims", ("radar2026",))
+
+
 @pytest.mark.parametrize("missing", ["counterfactual", "space", "quantifier"])
 def test_a_computed_claim_that_lacks_a_part_is_refused_by_name(missing):
     with pytest.raises(ValueError, match=f"claim C96: a computed claim .*{missing}"):
