@@ -1,7 +1,7 @@
 """The law of a waiting answer: units, limits, signs, and the identities that the book rests on."""
 
 import pytest
-from sympy import E, Rational, diff, exp, factor, limit, oo, simplify
+from sympy import E, Rational, diff, exp, factor, fraction, limit, oo, simplify
 
 from analysis.symbolic import queueing as derive
 from analysis.symbols import (
@@ -79,6 +79,15 @@ def test_the_root_solves_the_fixed_point():
 def test_short_and_long_form_are_the_same():
     short = derive.latency_in_short().subs({LATENCY_FLOOR: derive.latency_floor(), MARGINAL: derive.marginal_time()})
     assert simplify(short - derive.latency()) == 0
+
+
+def test_the_law_is_written_with_1_before_the_minus():
+    """As the page prints it: L0 / (1 - lambda c), and lambda S^2 / (2 (1 - lambda S))."""
+    assert derive.latency_in_short() == LATENCY_FLOOR / (1 - ARRIVALS * MARGINAL)
+    above, below = fraction(derive.single_server_wait())
+    assert not above.could_extract_minus_sign()
+    assert below.subs(ARRIVALS, 0).is_positive
+    assert fraction(derive.latency())[1].subs(ARRIVALS, 0) == 1
 
 
 def test_without_others_the_floor_remains_and_load_only_adds():
