@@ -20,12 +20,14 @@ from analysis.symbols import (
     MEM_BW,
     N_MATMUL,
     OVERHEAD,
+    PASS_TIME,
     PASSES,
     PASSES_EASY,
     PASSES_HARD,
     PEAK,
     POSITION_TIME,
     PROMPT_LENGTH,
+    PROMPT_TIME,
     RIDGE,
     RIDGE_POSITIONS,
     SEQ_POSITIONS,
@@ -207,6 +209,11 @@ def test_checking_is_free_up_to_the_first_decline_and_costs_every_position_from_
     assert ratio.subs({RIDGE_POSITIONS: 295, DRAFTS: 3, SEQUENCES: 5000}) == 4
 
 
+def test_checking_starts_to_cost_where_all_positions_reach_the_ridge():
+    """Four positions of 73.75 sequences are 295."""
+    assert derive.first_decline_batch().subs({RIDGE_POSITIONS: 295, DRAFTS: 3}) == Rational(295, 4)
+
+
 def test_the_published_wall_clock_factor_is_the_gain_where_checking_is_free():
     """Leviathan et al. 2023: tokens of a cycle over 1 + g c."""
     assert derive.speculative_gain().subs(WIDER, 1) == TOKENS_KEPT / (1 + DRAFTS * DRAFT_COST)
@@ -269,6 +276,21 @@ def test_a_dense_block_in_16_bit_has_its_length_as_intensity(block, intensity):
     """2 l / b with b = 2, one sequence without context."""
     alone = derive.block_intensity().subs({SEQUENCES: 1, CONTEXT: 0, STREAMED: 2 * N_MATMUL})
     assert with_constants(alone).subs(BLOCK, block) == intensity
+
+
+def test_the_intensity_of_a_block_by_hand():
+    """Two sequences, blocks of 3: 2 x 3 (2 x 5 + 4 x 10) operations for 20 + 2 x 2 x 10 bytes."""
+    of = {
+        SEQUENCES: 2,
+        BLOCK: 3,
+        FLOP_PER_WEIGHT: 2,
+        N_MATMUL: 5,
+        ATTENTION_FLOP: 4,
+        CONTEXT: 10,
+        STREAMED: 20,
+        KAPPA: 2,
+    }
+    assert derive.block_intensity().subs(of) == 5
 
 
 def test_the_ridge_block_is_the_batch_at_the_ridge():
@@ -338,6 +360,9 @@ def test_a_long_prompt_shrinks_the_penalty_and_never_turns_it():
 def test_a_short_answer_pays_a_whole_block():
     time = derive.answer_time_in_blocks().subs(BLOCK, 256)
     assert time.subs(ANSWER_LENGTH, 60) == time.subs(ANSWER_LENGTH, 256) != time.subs(ANSWER_LENGTH, 257)
+    # half a second for the prompt, two blocks of ten passes of a fifth of a second
+    of = {ANSWER_LENGTH: 257, PASSES: 10, PASS_TIME: Rational(1, 5), PROMPT_TIME: Rational(1, 2)}
+    assert time.subs(of) == Rational(9, 2)
 
 
 # --- Adaptive passes ---------------------------------------------------------------------------
