@@ -178,6 +178,28 @@ def test_each_condition_removes_the_break_even():
     assert (at_3.subs(CONTEXT, 13), at_3.subs(CONTEXT, 12)) == (True, False)
 
 
+def test_results_are_written_as_the_page_reads_them():
+    """Term by term what the docstrings say: no minus before a quotient of sums, fixed time and context apart."""
+    more, over, long = TOKENS_KEPT - 1, OVERHEAD / POSITION_TIME, CONTEXT / CONTEXT_SCALE
+    below = SEQ_POSITIONS - more * long
+    assert derive.breakeven_batch() == (TOKENS_KEPT * RIDGE_POSITIONS + more * over) / below
+    assert derive.breakeven_batch_past_ridge() == more * over / (below - TOKENS_KEPT)
+    assert derive.context_without_breakeven() == CONTEXT_SCALE * (SEQ_POSITIONS - TOKENS_KEPT) / more
+    apart = (BLOCK - PASSES) / BLOCK
+    assert derive.crossover_batch() == (RIDGE_POSITIONS + apart * over) / (PASSES - apart * long)
+    assert derive.block_context_without_crossover() == BLOCK * CONTEXT_SCALE * (PASSES - 1) / (BLOCK - PASSES)
+    spread = SHARE_EASY * (1 - SHARE_EASY)
+    square = (PASSES_EASY - PASSES_HARD) ** 2
+    assert derive.excess_of_mean_rate() == spread * square / (PASSES_EASY * PASSES_HARD)
+    drafts = DRAFTS * DRAFT_COST
+    pays = ACCEPT ** (DRAFTS + 1) * (drafts + 1) - DRAFT_COST * TOKENS_KEPT
+    assert derive.next_draft_pays() == pays
+    whole = (drafts + 1) * long + drafts + SEQ_POSITIONS
+    assert derive.saturated_request_time() == POSITION_TIME * (PROMPT_LENGTH + ANSWER_LENGTH / TOKENS_KEPT * whole)
+    free = {DRAFTS: 4, DRAFT_COST: 0, CONTEXT_SCALE: 1}
+    assert derive.speculative_context_without_breakeven().subs(free) == (5 - TOKENS_KEPT) / more
+
+
 # --- Speculation -------------------------------------------------------------------------------
 
 
