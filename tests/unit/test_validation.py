@@ -7,8 +7,12 @@ import pandas as pd
 import pytest
 
 from analysis.evidence import validation
+from analysis.evidence.calibration import Stack, prior
 from analysis.evidence.cases import REASONS, shipped_cases
 from analysis.evidence.validation import TARGETS
+from analysis.model.decoding import schedule_s
+from analysis.reference.efficiency import measured_all_reduce_s
+from analysis.reference.specs import Efficiency
 from analysis.reference.tables import all_rows
 
 CASES, SKIPPED = shipped_cases()
@@ -90,18 +94,52 @@ def test_the_middle_weight_is_counted_from_the_smallest_error():
     assert row["balanced_error"] == pytest.approx(0.4)
 
 
+def test_simpler_models_by_hand():
+    """The roofline reaches all of both peaks, flat caps 0.75 and 0.70 of them; several GPUs wait for all-reduces."""
+    few = [*CASES[::60], *(case for case in CASES if case.replica.gpus == 2)][:14]
+    assert {case.replica.gpus for case in few} > {1, 2}
+    roofline, capped = (
+        validation.errors(few, model)["predicted"] for model in (validation.ideal, validation.flat_caps)
+    )
+    for case, least, flat in zip(few, roofline, capped, strict=True):
+        m, gpus = case.measured, case.replica.gpus
+        waits = measured_all_reduce_s(m.accelerator, m.engine, gpus=gpus) if gpus > 1 else 0.0
+        caps = Efficiency(mbu=0.75, mfu=0.70, attention_mfu=0.70, all_reduce_s=waits)
+        assert least == pytest.approx(case.predicted(schedule_s(case.steps, case.replica, Efficiency())))
+        assert flat == pytest.approx(case.predicted(schedule_s(case.steps, case.replica, caps)))
+
+
+def test_a_constant_that_no_other_row_has_stays_at_its_prior(monkeypatch):
+    """A fit that knows bandwidth and overlap alone: all else is what was known before any row."""
+    held, seen = CASES[:3], []
+
+    def fit(cases):
+        seen.extend(cases)
+        return SimpleNamespace(constants={"hopper.mbu": 0.5, "ampere.mbu": 0.5, "phase.overlap": 2.0})
+
+    monkeypatch.setattr(validation, "fit", fit)
+    found = validation.leave_out(held)["predicted"]
+    assert seen == list(CASES[3:])
+    stack = Stack(held)
+    values = {name: 0.5 if name.endswith(".mbu") else prior(name).middle for name in stack.names}
+    assert any(name.endswith(".mbu") for name in values)
+    expected = stack.predicted(stack.efficiency(values | {"phase.overlap": 2.0}))
+    assert found.tolist() == pytest.approx(expected.tolist())
+
+
 def test_cohorts_by_hand():
     """Two rows off by 0.1 and 0.5: 0.3 in the middle, and 0.2 too slow. A known gap has its reason; worst first."""
     known = ("dstack-405b", "h100-sxm", "batching_dense")
     keys = dict(zip(("source", "accelerator", "regime"), known, strict=True))
     far = pd.DataFrame({**keys, "model": "far", "error": [0.1, -0.5], "speed_ratio": [1.1, 0.5]})
     near = pd.DataFrame({**keys, "regime": "prefill_dense", "model": "near", "error": [0.1], "speed_ratio": [1.1]})
-    table = validation.by_cohort(pd.concat([near, far]))
-    assert table["model"].tolist() == ["far", "near"]
-    assert table["scored"].tolist() == [2, 1]
-    assert table["median_abs_error"].tolist() == pytest.approx([0.3, 0.1])
-    assert table["bias"].tolist() == pytest.approx([-0.2, 0.1])
-    assert table["reason"].tolist() == [validation.KNOWN_GAPS[known], ""]
+    table = validation.by_cohort(pd.concat([near, far, near.assign(model="as near")]))
+    assert table["model"].tolist() == ["far", "near", "as near"]
+    assert table.index.tolist() == [0, 1, 2]
+    assert table["scored"].tolist() == [2, 1, 1]
+    assert table["median_abs_error"].tolist() == pytest.approx([0.3, 0.1, 0.1])
+    assert table["bias"].tolist() == pytest.approx([-0.2, 0.1, 0.1])
+    assert table["reason"].tolist() == [validation.KNOWN_GAPS[known], "", ""]
 
 
 def test_a_comparison_names_its_set_and_its_targets():
@@ -184,6 +222,7 @@ def test_left_out_rows_are_summed_up_by_thing_and_together():
     table = validation.left_out_table("source", frame.assign(regime="prefill_dense", cohort="c"))
     assert table.columns.tolist() == list(validation.LEFT_OUT_COLUMNS)
     assert table["left_out"].tolist() == ["a", "b", "all"]
+    assert table.index.tolist() == [0, 1, 2]
     assert table["scored"].tolist() == [2, 1, 3]
     assert table["median_abs_error"].tolist() == [0.2, 0.3, 0.3]
     assert table["bias"].tolist() == [-0.1, 0.3, 0.1]
