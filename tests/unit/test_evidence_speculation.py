@@ -44,7 +44,7 @@ def test_tokens_just_outside_are_refused(tokens):
 
 def test_impossible_tokens_are_refused():
     with pytest.raises(InputError, match=r"tokens_per_pass: got 4\.5, expected 1 to one more than the draft length"):
-        speculation.implied_acceptance([2.0, 4.5], draft_length=3)
+        speculation.implied_acceptance([1.0, 4.0, 1.5, 4.5], draft_length=3)
 
 
 def test_one_row_of_each_curve_is_fitted_and_the_rest_judged():
@@ -245,6 +245,11 @@ def test_serving_engines_and_research_loops_are_listed_apart():
     assert (row["settings"], row["low"], row["median"], row["high"]) == (6, 1.71, pytest.approx(2.1), 2.5)
     assert (row["from_2_to_4"], row["about_2_to_4"]) == (pytest.approx(5 / 6), 1)
     assert (frame["about_2_to_4"] >= frame["from_2_to_4"]).all()
+    # of 27 settings of EAGLE-3 in its own paper 15 are at most 4.5
+    (row,) = frame[(frame["method"] == "eagle-3") & (frame["source"] == "eagle3")].to_dict("records")
+    assert (row["settings"], row["about_2_to_4"]) == (27, pytest.approx(15 / 27))
+    assert frame["baseline"].unique().tolist() == ["serving engine", "research loop"]
+    assert frame.index.tolist() == list(range(len(frame)))
     for _, of in frame.groupby("baseline"):
         assert of["median"].is_monotonic_decreasing
 
@@ -260,4 +265,5 @@ def test_look_up_depends_on_the_task_and_drafts_hardly():
         chain = Decoder.speculative(acceptance=row.acceptance, draft_length=row.draft_length)
         assert chain.tokens_per_pass == pytest.approx(row.tokens_per_pass)
     order = ["task", "method", "draft_length"]
+    assert frame.index.tolist() == list(range(len(frame)))
     assert frame[order].to_numpy().tolist() == sorted(frame[order].to_numpy().tolist())
