@@ -99,6 +99,7 @@ def test_a_mixture_of_384_experts_takes_its_tokens_from_one_stream():
     curve = speculation.many_experts_by_batch().set_index("batch")
     share = speculation.drafting_share()
     checked = {n: dearer("kimi-k2", "gb200", n, "vllm", gpus=4, weights="nvfp4") for n in (1, 16)}
+    assert curve.loc[16, "checking_ratio"] == pytest.approx(checked[16])
     tokens = curve.loc[1, "measured"] * (checked[1] + share)
     assert curve.loc[1, "tokens_per_pass"] == pytest.approx(tokens)
     assert curve.loc[16, "predicted"] == pytest.approx(tokens / (checked[16] + share))
@@ -158,6 +159,7 @@ def test_what_is_left_out_is_counted_with_the_reason():
     others = frame.drop("llama-4-scout")
     assert (others["settings"] == others["judged"]).all()
     assert set(others["why"]) == {"dimensions not tabled"}
+    assert set(frame["source"]) == {"specforge"}
     assert not set(frame.index) & set(speculation.costs_of_a_cycle()["model"])
     rows = decoder_tables.speculation().query(
         "source == 'specforge' and model == 'ling-flash-2.0' and draft_length == 3"
