@@ -118,8 +118,8 @@ def test_strong_correlations_are_each_pair_once_the_strongest_first(monkeypatch,
     found = calibration.Fit({}, {}, {}, pd.DataFrame(matrix, index=list("abc"), columns=list("abc")), {})
     lines = [["a", "c", "-0.70"], ["a", "b", "0.50"]]
     assert accuracy.strong_correlations(found) == lines
-    monkeypatch.setattr(calibration, "fit", lambda cases: found)
-    monkeypatch.setattr(calibration, "fitting_cases", list)
+    monkeypatch.setattr(calibration, "fit", {"declared": found}.get)
+    monkeypatch.setattr(calibration, "fitting_cases", lambda: "declared")
     monkeypatch.setattr(accuracy, "DATA", tmp_path / "data")
     monkeypatch.setattr(accuracy, "CORRELATIONS", tmp_path / "data" / "correlations.csv")
     (tmp_path / "data").mkdir()
