@@ -81,6 +81,7 @@ def test_the_worst_are_two_rows_or_more_beyond_the_limit(monkeypatch):
     table = accuracy.worst()
     assert table["model"].tolist() == ["farther", "far"]
     assert table.index.tolist() == [0, 1]
+    assert "index" not in table
     assert table["median_abs_error"].tolist() == pytest.approx([0.9, 0.4])
     assert table["bias"].tolist() == pytest.approx([0.9, -0.1])
     assert accuracy.worst(0.5)["model"].tolist() == ["farther"]
@@ -150,6 +151,7 @@ def test_every_scored_row_is_in_one_declared_set():
     assert table.groupby("set")["source"].agg(lambda names: names.is_monotonic_increasing).all()
     assert table["url"].tolist() == [sources().loc[source, "url"] for source in table["source"]]
     assert table.index.tolist() == list(range(len(table)))
+    assert table.columns.tolist() == ["set", "source", "accelerator", "scored", "reason", "url"]
 
 
 def test_each_of_the_worst_cohorts_has_its_reason():
@@ -207,6 +209,50 @@ def test_tools_stand_beside_the_floor_and_those_below_it_are_named():
     assert not table.loc["epoch c8808fb caps 0.7 and 0.75", "below_floor"]
     assert table.iloc[0]["batch 1"] == pytest.approx(5.21, abs=0.005)
     assert table.iloc[1]["batch 1"] > table.iloc[0]["batch 1"]
+
+
+def test_a_tool_is_below_the_floor_from_half_a_percent_on(monkeypatch):
+    """Printed steps are rounded: 99.6 % of the floor is on it, 99 % is below, be it at one batch of two."""
+    h100 = part("h100-sxm", as_of=NEWEST)
+    real = accuracy.tools(h100, **NODE, engine="tensorrt-llm")
+    steps = accuracy.step_terms(
+        h100, **NODE, weights=["bf16"], batches=[1, 32], context_tokens=2048, engine="tensorrt-llm"
+    ).drop_duplicates("batch")
+    floor = dict(zip(steps["batch"], 1e3 * steps["floor_s"], strict=True))
+    rows = [("x", "v-1", 1, 0.996), ("x", "v-1", 32, 1.5), ("a", "v-2", 32, 0.99), ("a", "v-2", 1, 1.0)]
+    printed = pd.DataFrame(
+        [
+            {"tool": tool, "version": version, "batch": str(batch), "value": times * floor[batch]}
+            for tool, version, batch, times in rows
+        ]
+    ).assign(context_tokens="2048", note=["of x", "", "of a", ""], source="gpt-fast")
+    monkeypatch.setattr(accuracy, "all_rows", lambda name: printed)
+    table = accuracy.tools(h100, **NODE, engine="tensorrt-llm")
+    assert table["tool"].tolist() == ["floor by the data sheet", "this book, tensorrt-llm", "x v 1", "a v 2"]
+    assert table["below_floor"].tolist() == [False, False, False, True]
+    assert table["note"].tolist() == ["", "", "of x", "of a"]
+    assert table["url"].tolist() == ["", "", *[sources().loc["gpt-fast", "url"]] * 2]
+    assert table["batch 32"].tolist() == pytest.approx(
+        [floor[32], 1e3 * steps["step_s"].iloc[1], 1.5 * floor[32], 0.99 * floor[32]]
+    )
+    assert real["tool"].tolist()[:2] == table["tool"].tolist()[:2]
+    # engines take their time: another one's step is another
+    other = accuracy.tools(h100, **NODE, engine="vllm")
+    assert other["batch 1"].iloc[1] != table["batch 1"].iloc[1]
+
+
+def test_each_nearest_step_is_listed_once_and_what_has_none_is_not(monkeypatch):
+    """Four asked for: two of one row, one of another, one of none."""
+    found = {("bf16", 1): "a", ("bf16", 32): "a", ("fp8", 1): "b"}
+
+    def nearest_step(replica, *, batch):
+        row = found.get((replica.precision.weights, batch))
+        return None if row is None else {"id": row, "batch": batch}
+
+    monkeypatch.setattr(accuracy, "nearest_step", nearest_step)
+    near = accuracy.nearest_measured(part("h100-sxm", as_of=NEWEST), **NODE, weights=["bf16", "fp8"], batches=[1, 32])
+    assert near.to_dict("records") == [{"id": "a", "batch": 1}, {"id": "b", "batch": 1}]
+    assert near.index.tolist() == [0, 1]
 
 
 def test_bandwidth_and_fixed_time_trade_against_each_other():
