@@ -125,11 +125,16 @@ def test_a_swing_ends_where_most_was_measured_and_starts_at_batch_1(of_its_own):
         *(timed(total, value, concurrency=n) for n, value in [(1.0, 10.0), (4.0, 60.0), (16.0, 50.0)]),
         *(timed(total, 10.0 * n, concurrency=n, weights="bf16") for n in (2.0, 4.0)),
         *(timed("tpot_s", 0.01, concurrency=n) for n in (1.0, 4.0)),
+        *(timed(total, 10.0 * n, concurrency=n, engine="sglang") for n in (1.0, 8.0)),
         predicted=1.0,
     )
-    (row,) = (row for row in curves.swings().to_dict("records") if row["set"] != curves.NO_PREDICTION)
+    table = curves.swings()
+    assert table.index.tolist() == list(range(len(table)))
+    row, other = (row for row in table.to_dict("records") if row["set"] != curves.NO_PREDICTION)
     assert (row["large_batch"], row["measured"], row["slower"]) == (4, 6, pytest.approx(4 / 6))
-    assert len(curves.batching_curves()) == 7
+    # an axis has room for size, GPU and work: a second one of the same is numbered
+    assert (row["name"], other["name"]) == ("8B H100, 1,000 → 100", "8B H100, 1,000 → 100 (2)")
+    assert len(curves.batching_curves()) == 9
 
 
 def test_prompts_by_hand(of_its_own):
@@ -137,7 +142,7 @@ def test_prompts_by_hand(of_its_own):
     table_of(
         of_its_own,
         timed("prefill_tokens_per_s", 5000.0, regime="prefill"),
-        timed("ttft_s", 0.25, regime="prefill", input_tokens=500.0),
+        timed("ttft_s", 0.25, regime="prefill", input_tokens=500.0, accelerator="h200-sxm"),
         timed("tpot_s", 0.25),
         predicted=[4000.0, 0.5, 1.0],
         ideal=[10_000.0, 0.125, 1.0],
@@ -148,7 +153,8 @@ def test_prompts_by_hand(of_its_own):
         [1000, 0.2, 0.25, 0.1],
     ]
     assert table["gpus"].tolist() == [4, 4]
-    assert set(table["set"]) == {"fitted"}
+    assert table["set"].tolist() == ["judged only", "fitted"]
+    assert table.index.tolist() == [0, 1]
 
 
 def test_lost_labels_leave_a_measured_swing():
@@ -203,6 +209,7 @@ def test_runs_come_in_the_order_asked_for():
     pairs = [("Llama-2-70B bf16, 4×A100, lmdeploy", work) for work in ("2,048 → 128", "128 → 128")]
     frame = curves.runs(*pairs, quantity="output_tokens_per_s_total")
     assert frame["name"].unique().tolist() == ["2,048 → 128", "128 → 128"]
+    assert frame.index.tolist() == list(range(len(frame)))
     assert (frame["measured_stream_tok_per_s"] * frame["batch"] == frame["measured_tok_per_s"]).all()
     with pytest.raises(KeyError, match="no measured curve"):
         curves.runs(("none", "1 → 1"), quantity="tpot_s")
