@@ -104,7 +104,7 @@ prices_option = click.option(
     "own",
     metavar="FILE",
     type=PriceFile(),
-    help="Own prices, laid over the tables; 'prices check' says what such a file may hold.",
+    help="Own prices, laid over the tables; 'prices check --help' shows what such a file may hold.",
 )
 
 
@@ -128,6 +128,12 @@ def _refuse_idle(names: Sequence[str], because: str) -> None:
             value = context.params[param.name]
             got = value.isoformat() if isinstance(value, date) else getattr(value, "name", value)
             raise InputError(_option(param), got, f"no such option {because}")
+
+
+def _unknown(refusal: InputError, option: str, kind: str) -> InputError:
+    """Say under its option that a name is unknown, and which command lists the known ones."""
+    listed = "" if refusal.expected.endswith("there is none") else f", or another that 'names {kind}' lists"
+    return InputError(option, refusal.got, refusal.expected + listed)
 
 
 def _print(result: Mapping[str, Any] | Sequence[Any], *, as_json: bool, text: str) -> None:
@@ -165,8 +171,9 @@ def node_price(
             **asked, **({} if region is None else {"region": region}), quantity="price"
         )
     except InputError as refusal:
-        options = {"instance": "--node", "term": "--term", "region": "--region"}
-        raise refusal.at(options.get(refusal.where, refusal.where)) from None
+        if refusal.where == "instance":
+            raise _unknown(refusal, "--node", "nodes") from None
+        raise refusal.at({"term": "--term", "region": "--region"}.get(refusal.where, refusal.where)) from None
     if term == "reserved":
         terms = ", ".join(sorted(set(rows["term"])))
         rows = rows[rows["term"].str.fullmatch(COMMITTED_TERMS)]
@@ -329,7 +336,8 @@ def claims(only: str | None, own: OwnPrices | None, as_of: date, as_json: bool) 
     type=click.Choice(["rent", "reserved", "bought", "sunk"]),
     default="rent",
     show_default=True,
-    help="With --node: how it is had. Sunk counts what using it costs, electricity and --sublet-usd-per-hour.",
+    help="How it is had: with --node this decides its price, beside a typed price it is only named. Sunk counts what"
+    " using it costs, electricity and --sublet-usd-per-hour.",
 )
 @click.option("--region", help="With --node, rented or reserved: the region; without it the cheapest one is taken.")
 @click.option(
@@ -378,7 +386,9 @@ def breakeven(
     try:
         offers = tariffs(api, as_of=as_of, tier=tier, prices=own)
     except InputError as refusal:
-        raise refusal.at({"model": "--api", "tier": "--tier"}.get(refusal.where, refusal.where)) from None
+        if refusal.where == "model":
+            raise _unknown(refusal, "--api", "apis") from None
+        raise (refusal.at("--tier") if refusal.where == "tier" else refusal) from None
     if seller is not None and seller not in offers:
         raise InputError("--seller", seller, f"one who sells {api} in tier {tier}: {nearest(seller, offers)}")
     mix = RequestMix(input_tokens, output_tokens, cached_tokens, thinking_tokens)
@@ -435,7 +445,7 @@ def owned_price(node: str, ownership: str, sublet: float, day: date, own: OwnPri
     try:
         row = nodes.where(instance=node).iloc[0]
     except InputError as refusal:
-        raise refusal.at("--node") from None
+        raise _unknown(refusal, "--node", "nodes") from None
     alike = tables.hardware_like(tables.node(node, as_of=day, provider=row["provider"], prices=own), as_of=day)
     if not alike:
         raise InputError("--node", node, f"a node like one that could be bought by {day}")
@@ -458,7 +468,22 @@ def prices() -> None:
     """Own prices: judge a price file, or make one from what people have."""
 
 
-@prices.command("check")
+#: A price of each kind, as a file has them.
+PRICE_LINES = """\
+instance,term,model,token_kind,hardware,quantity,value,unit
+p5.48xlarge,plan-1yr,,,,price,58,USD/node_hour
+,,gpt-5,output,,price,4.80,USD/Mtok
+,,,,hgx-h100,purchase,310000,EUR
+,,,,,electricity,0.24,EUR/kWh
+,,,,,exchange_rate,1.1,USD/EUR"""
+
+
+@prices.command(
+    "check",
+    epilog="FILE is a CSV with quantity, value, unit, and the columns that name what is priced; a blank, or a column"
+    f" that is missing, matches every row of the item. For example:\n\n\b\n{PRICE_LINES}\n\n"
+    "Also: provider, region, seller, tier; and as_of, the day from which on a price holds.",
+)
 @click.argument("file", metavar="FILE")
 @json_option
 def check_prices(file: str, as_json: bool) -> None:
@@ -531,7 +556,10 @@ def model(model: str, weights: str | None, kv: str | None, context: float, as_js
     from analysis.model import transformer
     from analysis.reference.model_config import named
 
-    config = named(model)
+    try:
+        config = named(model)
+    except InputError as refusal:
+        raise (_unknown(refusal, "model", "models") if refusal.where == "model" else refusal) from None
     architecture, precision = config.architecture, config.precision.with_formats(weights=weights, kv=kv)
     per_sequence = {
         policy: transformer.kv_bytes_per_sequence(architecture, precision, context_tokens=context, policy=policy)
@@ -727,11 +755,11 @@ def _replica(
     try:
         config = model_config.named(spelled)
     except InputError as refusal:
-        raise (refusal.at("--model") if refusal.where == "model" else refusal) from None
+        raise (_unknown(refusal, "--model", "models") if refusal.where == "model" else refusal) from None
     try:
         part = tables.accelerator(named("accelerator", gpu), as_of=tables.NEWEST)
     except InputError as refusal:
-        raise refusal.at("--gpu") from None
+        raise _unknown(refusal, "--gpu", "gpus") from None
     precision = config.precision.with_formats(weights=weights, kv=kv)
     return Replica(config.architecture, precision, part, int(split)), gpus / split
 
@@ -745,8 +773,9 @@ def _efficiency(replica: Any, engine: str, *, ideal: bool) -> Any:
     try:
         return IDEAL if ideal else efficiency(replica, named("engine", engine))
     except InputError as refusal:
-        option = {"engine": "--engine", "accelerator": "--gpu (without --ideal)"}.get(refusal.where, refusal.where)
-        raise refusal.at(option) from None
+        if refusal.where == "engine":
+            raise _unknown(refusal, "--engine", "engines") from None
+        raise (refusal.at("--gpu (without --ideal)") if refusal.where == "accelerator" else refusal) from None
 
 
 def _tensor_parallel_refusal(refusal: InputError) -> InputError:
@@ -826,6 +855,8 @@ def step(
         "stream_tok_per_s": decoder.tokens_per_pass / between.cycle_s,
         "node_tok_per_s": copies * batch * decoder.tokens_per_pass / between.cycle_s,
         "max_batch": int(room),
+        "usable_memory_share": rule.share,
+        "workspace_byte_per_gpu": rule.reserve_byte,
         "fits": bool(room >= batch),
     }
     window, beyond = _window(replica.architecture, context)
@@ -836,7 +867,7 @@ def step(
         ),
         "{stream_tok_per_s:,.1f} tokens/s to each stream, {node_tok_per_s:,.1f} from the node".format(**result),
         "intensity {intensity_flop_per_byte:.3g} FLOP/byte, ridge {ridge_flop_per_byte:.3g}".format(**result),
-        f"memory holds {result['max_batch']} such sequences",
+        f"memory holds {result['max_batch']} such sequences, by {_divided(rule)}",
         "this is {model}, weights {weights}, cache {kv}, on {replicas} x {tp} {gpu}".format(**result),
     ]
     lines += beyond
@@ -950,6 +981,13 @@ def _window(architecture: Any, tokens: float) -> tuple[dict[str, Any], list[str]
     beyond = limit is not None and tokens > limit
     said = f"beyond the model: its config ends at {limit or 0:,} tokens, and {tokens:,.0f} are asked for"
     return {"max_context_tokens": limit, "beyond_max_context": beyond}, [said] if beyond else []
+
+
+def _divided(rule: Any) -> str:
+    """Say in words how an engine divides the memory of a GPU."""
+    taken = "weights" + (f" and {rule.reserve_byte / 1e9:g} GB of workspace" if rule.reserve_byte else "")
+    share = f"{rule.share:.0%} of"
+    return f"{share} what {taken} leave of each card" if rule.of_the_rest else f"{share} each card, less {taken}"
 
 
 #: How percentiles are had: by the law of a waiting answer, or by replaying requests on the fleet.
@@ -1089,6 +1127,8 @@ def capacity(
     from analysis.reference.specs import Workload
     from analysis.units import TOKENS_PER_MTOK
 
+    if node is None and node_usd_per_hour is not None:
+        _refuse_idle(("term", "region", "own", "as_of"), "with --node-usd-per-hour: the typed price is the price")
     price = node_price(node, node_usd_per_hour, term, region, as_of, own)
     if node is not None:
         _of_this_node(node, gpu, gpus, as_of, own)
@@ -1096,6 +1136,8 @@ def capacity(
     shapes = _shapes(model, gpu, gpus, tp, weights, kv, engine, ideal)
     decoder = _decoder(**described)
     trace = _trace(trace_file, method, cv, seed)
+    if trace is not None and decoder.kind != "speculative" and float(decoder.passes_per_block).is_integer():
+        _refuse_idle(("seed",), f"with --trace and --decoder {decoder.kind}: nothing is drawn")
     lengths = _mean_lengths(trace, input_tokens, cached_tokens, output_tokens)
     workload = Workload(
         rate_req_per_s=rate_req_per_s,

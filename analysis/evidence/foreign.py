@@ -13,7 +13,6 @@ import numpy as np
 from analysis.evidence.cases import MEAN_OF_UPPER, REASONS, Case, Measurement, Skipped, case
 from analysis.inputs import InputError, Words, positive, read_file, whole
 from analysis.reference.efficiency import engines, group, named
-from analysis.reference.tables import nearest
 
 #: Columns without which no row can be read; the others may be missing.
 NEEDED = ("model", "gpu", "metric", "value", "batch_or_concurrency")
@@ -169,7 +168,7 @@ def _engine(cells: Mapping[str, str], note: str) -> str:
     try:
         group("engine", engine)
     except InputError:
-        raise Skipped(f"engine {spelling}: known are {nearest(engine, engines(), count=len(engines()))}") from None
+        raise Skipped(f"engine {spelling}: known are {', '.join(engines())}") from None
     return engine
 
 

@@ -174,6 +174,7 @@ def _shapes(model: str, weights: str) -> tuple[Shape, ...]:
 def _services(
     each: Contestant, weights: str, input_tokens: float | tuple[float, ...], output_tokens: float
 ) -> tuple[tuple[Shape, Service], ...]:
+    # a workload is of one kind; its service takes arrays of kinds as well
     load = Workload(1.0, np.asarray(input_tokens, float), output_tokens, budget_s=1.0)  # type: ignore[arg-type]
     return tuple((shape, shape.service(each.decoder, load)) for shape in _shapes(each.model, weights))
 

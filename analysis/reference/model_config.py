@@ -42,8 +42,11 @@ MAX_NESTING = 40
 MAX_LAYERS = 1_000
 MAX_DIMENSION = 10**8
 MAX_WILDCARDS = 500
-#: More repetitions in one pattern could hang the reader: its time grows with a power of them.
+#: More repetitions in one pattern could hang the reader: its time grows with a power of them. Releases have up to two.
 MAX_STARS = 4
+#: Each alternative multiplies that time again. Releases have up to three.
+MAX_ALTERNATIVES = 8
+MAX_PATTERN = 200
 
 
 @dataclass(frozen=True)
@@ -617,6 +620,7 @@ def _attention(keys: _Keys, family: Family, model_type: str, hidden: int) -> tup
         return None, _latent(keys, heads, shared)
     head_dim = _head_dim(keys, hidden, heads)
     value_dim = keys.optional("v_head_dim") or head_dim
+    # the checker sees one type for all values of a dictionary
     full = Attention(heads, kv_heads, head_dim, value_dim, **shared)  # type: ignore[arg-type]
     reach = chunk if family.window == "chunks" else window
     local = None if reach is None else replace(full, window=reach, chunked=family.window == "chunks")
@@ -868,9 +872,13 @@ class _Names:
 
     @staticmethod
     def _compiled(place: str, entry: str) -> re.Pattern[str]:
-        # a file must not be able to hang its reader: no repeated groups, few repetitions
-        if len(entry) > 200 or re.search(r"\)[*+{?]", entry) or len(re.findall(r"[*+{]", entry)) > MAX_STARS:
-            raise InputError(place, entry, "a pattern without repeated groups")
+        # a file must not be able to hang its reader; what may be absent counts as repeated, a lazy repetition once
+        repetitions = len(re.findall(r"[*+{]\??|(?<![(*+])\?", entry))
+        if re.search(r"\)[*+{?]", entry) or repetitions > MAX_STARS or entry.count("|") > MAX_ALTERNATIVES:
+            limits = f"at most {MAX_STARS} repetitions, none of a group, and {MAX_ALTERNATIVES} alternatives"
+            raise InputError(place, entry, f"a pattern with {limits}")
+        if len(entry) > MAX_PATTERN:
+            raise InputError(place, entry, f"a pattern of at most {MAX_PATTERN} characters")
         try:
             return re.compile(entry[3:])
         except (re.error, OverflowError, RecursionError):

@@ -14,6 +14,7 @@ import os
 import platform
 import random
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -274,6 +275,38 @@ def ledger() -> Iterator[Line]:
     yield Line("every verdict of the ledger", f"{seconds:.2f} s", "", None, f"{len(REGISTRY)} statements")
 
 
+#: Commands that hold much at once, as one types them.
+LARGE_COMMANDS = (
+    "claims",
+    "validate data/example_measurements.csv",
+    "measure-host",
+    "capacity --model llama-3.1-8b --gpu h100-sxm --gpus 8 --node-usd-per-hour 30 --rate-req-per-s 500"
+    " --input-tokens 1500 --output-tokens 300 --budget-s 3 --percentile 95 --method simulation",
+)
+
+
+def memory() -> Iterator[Line]:
+    """Run commands one after the other: the most memory that one of them held."""
+    largest = (0.0, "")
+    for words in LARGE_COMMANDS:
+        command = [sys.executable, "-m", "analysis", *words.split()]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise AssertionError(f"{words}: exit status {process.returncode}")
+        # Linux counts in kB, macOS in bytes
+        held_gb = used.ru_maxrss / (1e9 if sys.platform == "darwin" else 1e6)
+        largest = max(largest, (held_gb, words.split()[0]))
+    yield Line(
+        f"memory of a command ({largest[1]})",
+        f"{largest[0]:.2f} GB",
+        "at most 1 GB",
+        largest[0] <= 1,
+        f"the most of {len(LARGE_COMMANDS)} commands",
+    )
+
+
 def processor() -> str:
     """Name the processor, and how many of its cores are ours."""
     named = platform.processor() or platform.machine()
@@ -309,7 +342,7 @@ def main() -> None:
     """Print one line for each measurement as soon as it is known; with ``--store`` keep them all."""
     os.chdir(ROOT)
     rows = []
-    for part in (ledger, pass_times, serving, imports, site_and_chapters, pages, sliders):
+    for part in (ledger, pass_times, serving, imports, memory, site_and_chapters, pages, sliders):
         for line in part():
             kept = {True: "kept", False: "MISSED", None: ""}[line.kept]
             sys.stdout.write(f"{line.what:<58} {line.measured:>16}  {line.budget:<22} {kept:<7} {line.against}\n")

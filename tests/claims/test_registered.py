@@ -1,5 +1,7 @@
 """Every registered statement: its verdict is computed, its ranges have reasons, its counterfactual flips it."""
 
+from datetime import date
+
 import pytest
 
 from analysis.evidence.claims.ledger import priced, record, summary, tally, verdicts
@@ -110,3 +112,21 @@ def test_claims_without_prices_are_known_and_cannot_change():
     assert {"C38", "C40", "C41", "C43", "C44", "C62", "C69", "C70"} <= asking
     assert not {"C36", "C37", "C45", "C46", "C64"} & asking
     assert asking < set(REGISTRY)
+
+
+def test_before_its_hardware_was_sold_a_claim_is_undefined_and_says_so():
+    """The article's GPU is in the tables from 2022 on; what takes no hardware has an answer on any day."""
+    before, after = ({v.claim.id: v for v in verdicts(as_of=date(year, 12, 31))} for year in (2021, 2022))
+    bare = {claim.id for claim in COMPUTED if claim.accelerator is None}
+    assert bare == {"C05", "C08", "C33"}
+    for claim in COMPUTED:
+        if claim.id in bare:
+            assert before[claim.id].verdict == after[claim.id].verdict != "undefined"
+    assert before["C53"].verdict == "undefined"
+    assert before["C53"].decided_by.startswith("no data on that day (accelerator: got 'h100-sxm', expected one in")
+    assert after["C53"].verdict == "holds"
+    (oldest,) = verdicts(as_of=date(2000, 1, 1), only="C06")
+    assert oldest.decided_by.startswith("no data on that day (on_chip: got nothing, expected at least one GPU known")
+    on_a_node = {id_ for id_, v in before.items() if "got 'h100-sxm', expected one in accelerators" in v.decided_by}
+    assert len(on_a_node) > 30
+    assert {before[id_].verdict for id_ in on_a_node} == {"undefined"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,8 @@ def test_the_files_hold_what_the_page_stores() -> None:
 
 def test_ledger_title_page_and_command_count_alike(found: list[Any]) -> None:
     """The bars on the title page, those of the ledger, and the verdicts are one count."""
-    counts = dict(ledger.tally(found).itertuples(index=False))
     by_kind = ledger.tally_by_kind(found)
-    assert by_kind.groupby("verdict")["statements"].sum().to_dict() == counts
+    assert by_kind.groupby("verdict")["statements"].sum().to_dict() == Counter(v.verdict for v in found)
     for page, name in (("intro", "fig-short-answer"), ("ledger", "fig-tally")):
         (bars,) = [
             rows

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,27 @@ def test_package_under_test_lies_in_this_tree() -> None:
     import analysis
 
     assert Path(analysis.__file__).resolve().parent == ROOT / "analysis"
+
+
+def pins(name: str) -> dict[str, str]:
+    """Packages of a requirements file with their versions; a line that pins nothing has an empty one."""
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    packages = [line for line in lines if line and not line.startswith(("#", "-"))]
+    return {package: number for package, _, number in (line.partition("==") for line in packages)}
+
+
+def test_what_prints_stored_outputs_is_pinned_to_one_version() -> None:
+    """Outputs are compared to the letter, so another pandas is a change of its own, with the outputs that it moves.
+
+    https://github.com/volkamerlab/teachopencadd/pull/332 shows what else happens; and jupyter-book 2 makes no HTML of
+    such a book, without a word: https://github.com/brainhackorg/brainhack_jupyter_book/issues/201.
+    """
+    direct, locked = pins("requirements.txt"), pins("requirements.lock")
+    assert all(re.fullmatch(r"[\d.]+(post\d+)?", number) for number in (direct | locked).values())
+    assert {package: locked[package] for package in direct} == direct
+    for printer in ("altair", "numpy", "pandas", "sympy", "jupyter-book"):
+        assert version(printer) == direct[printer]
+    assert direct["jupyter-book"].startswith("1.")
 
 
 @pytest.mark.parametrize(

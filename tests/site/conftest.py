@@ -52,6 +52,12 @@ def site(built: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
+def origin(site: Path) -> Iterator[str]:
+    with look.serve(site) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     look.chromium_or_skip()
     with look.chromium() as browser:

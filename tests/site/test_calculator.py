@@ -51,22 +51,8 @@ READY = "() => document.getElementById('calculator')?.dataset.done"
 
 
 @pytest.fixture(scope="module")
-def site(request: pytest.FixtureRequest) -> Path:
-    look.chromium_or_skip()
-    built: Path = request.getfixturevalue("built")
-    return built
-
-
-@pytest.fixture(scope="module")
-def origin(site: Path) -> Iterator[str]:
-    with look.serve(site) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def context(site: Path) -> Iterator[Any]:
-    with look.chromium() as browser:
-        yield browser.new_context(viewport=look.DESK)
+def context(chromium: Any) -> Any:
+    return chromium.new_context(viewport=look.DESK)
 
 
 @pytest.fixture(scope="module")

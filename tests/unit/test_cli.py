@@ -119,12 +119,40 @@ def test_named_node_says_whose_price_it_took(capsys):
         ),
         (["--node", "p5.48xlarge", "--region", "ap-southeast-1"], "--region: got 'ap-southeast-1', expected one in"),
         (["--node", "p5.48xlarge", "--term", "spit"], "--term: got 'spit', expected one in"),
-        (["--node", "p5.48xlarge", "--as-of", "2001"], "--node: got 'p5.48xlarge', expected"),
+        (
+            ["--node", "p5.48xlarge", "--as-of", "2001"],
+            "--node: got 'p5.48xlarge', expected one in node_prices as of 2001-12-31: there is none",
+        ),
     ],
 )
 def test_unknown_names_list_the_nearest(capsys, arguments, line):
     rest = ["--tok-per-s", "1", "--token-kind", "output", "--utilization", "1"]
     assert refused(capsys, "cost", *rest, *arguments).startswith(line)
+
+
+PASS = ["--gpus", "8", "--batch", "1", "--context", "1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where", "kind"),
+    [
+        (["step", "--model", "foo", "--gpu", "h100-sxm", *PASS], "--model", "models"),
+        (["step", "--model", "phi-4", "--gpu", "foo", *PASS], "--gpu", "gpus"),
+        (["step", "--model", "llama-3.1-8b", "--gpu", "h100-sxm", *PASS, "--engine", "foo"], "--engine", "engines"),
+        (["model", "foo"], "model", "models"),
+        (["cost", "--node", "foo", "--tok-per-s", "1", "--token-kind", "total", "--utilization", "1"],
+         "--node", "nodes"),
+        (["breakeven", "--node", "foo", "--ownership", "sunk", "--node-req-per-s", "1", "--api", "gpt-5",
+          "--input-tokens", "1", "--output-tokens", "1"], "--node", "nodes"),
+        (["breakeven", "--node-usd-per-hour", "1", "--node-req-per-s", "1", "--api", "foo",
+          "--input-tokens", "1", "--output-tokens", "1"], "--api", "apis"),
+    ],
+)  # fmt: skip
+def test_an_unknown_name_says_which_command_lists_the_known_ones(capsys, arguments, where, kind):
+    line = refused(capsys, *arguments)
+    assert line.startswith(f"{where}: got 'foo', expected ")
+    assert line.endswith(f", or another that 'names {kind}' lists")
+    assert answer(capsys, "names", kind)[kind]
 
 
 KEYS = [
@@ -153,7 +181,7 @@ def test_claims_has_the_keys_of_the_contract(capsys):
     for row in found:
         assert set(KEYS) <= row.keys()
     assert answer(capsys, "claims", "--only", "C36") == [row for row in found if row["id"] == "C36"]
-    assert main(["claims"]) == 0
+    assert main(["claims", "--only", "C36"]) == 0
     assert "C36  by definition" in capsys.readouterr().out
 
 
@@ -178,7 +206,7 @@ def test_as_a_process():
 
 def test_a_reader_that_goes_away_is_no_error():
     run = subprocess.run(
-        f"{sys.executable} -m analysis claims --json | head -c 1",
+        f"{sys.executable} -m analysis names | head -c 1",
         shell=True,
         capture_output=True,
         text=True,
@@ -385,6 +413,15 @@ def test_prices_check_of_a_good_file_exits_with_success(capsys, price_file):
     assert answer(capsys, "prices", "check", good)["refused"] == []
 
 
+def test_the_help_of_prices_check_shows_a_file_that_passes(capsys, tmp_path):
+    assert main(["prices", "check", "--help"]) == 0
+    shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    path = tmp_path / "shown.csv"
+    path.write_text("\n".join(line for line in shown if line.count(",") > 5) + "\n")
+    found = answer(capsys, "prices", "check", str(path))
+    assert (len(found["rows"]), found["refused"]) == (4, [])
+
+
 def test_prices_check_of_no_file_and_of_an_empty_one(capsys, tmp_path):
     assert refused(capsys, "prices", "check", str(tmp_path / "no.csv")).startswith(str(tmp_path / "no.csv"))
     empty = tmp_path / "empty.csv"
@@ -429,6 +466,22 @@ def test_rates_of_a_node_count_all_its_replicas(capsys):
     assert (one["replicas"], four["replicas"]) == (1, 4)
     assert four["node_tok_per_s"] == pytest.approx(4 / four["step_s"])
     assert four["stream_tok_per_s"] < one["stream_tok_per_s"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reserved", "words"),
+    [
+        (["--ideal"], 0, "90% of each card, less weights"),
+        ([], 3e9, "90% of each card, less weights and 3 GB of workspace"),
+        (["--engine", "tensorrt-llm"], 3e9, "90% of what weights and 3 GB of workspace leave of each card"),
+    ],
+    ids=["ideal", "vllm", "tensorrt-llm"],
+)
+def test_a_step_says_how_memory_is_divided(capsys, options, reserved, words):
+    found = answer(capsys, *STEP, *options)
+    assert (found["usable_memory_share"], found["workspace_byte_per_gpu"]) == (0.9, reserved)
+    assert main([*STEP, *options]) == 0
+    assert f"memory holds {found['max_batch']} such sequences, by {words}\n" in capsys.readouterr().out
 
 
 def test_reading_a_prompt(capsys):

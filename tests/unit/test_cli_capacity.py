@@ -80,6 +80,20 @@ def test_infeasible_is_an_answer_and_names_the_shapes_that_can(capsys):
     assert "infeasible" in capsys.readouterr().out
 
 
+def test_published_targets_that_contradict_each_other_are_not_kept_together(capsys):
+    """600 ms to the first token and 40 ms for each of 200 others can be kept by a card, 4 s for the whole cannot.
+
+    https://kevinluzbetak.com/Design/AI_Systems/LLM-Inference-Service.html wants all three of a 70B model in 8 bit;
+    0.6 + 200 x 0.04 is 8.6 s.
+    """
+    card = ["--model", "llama-3.3-70b", "--weights", "fp8", "--kv", "fp8", "--gpu", "h100-sxm", "--gpus", "1"]
+    load = ["--rate-req-per-s", "0.05", "--input-tokens", "500", "--output-tokens", "200", "--percentile", "95"]
+    targets = {("ttft", "0.6"): True, ("tpot", "0.04"): True, ("e2e", "8.6"): True, ("e2e", "4"): False}
+    for (metric, budget), kept in targets.items():
+        words = [*card, "--node-usd-per-hour", "3", *load, "--metric", metric, "--budget-s", budget]
+        assert answer(capsys, *words)["feasible"] is kept, metric
+
+
 @pytest.mark.parametrize("tp", [["--tp", "8"], []], ids=["one shape", "any shape"])
 def test_the_printed_floor_is_where_it_ends(capsys, tp):
     node = [word for word in NODE if word not in ("--tp", "8")]
@@ -113,6 +127,27 @@ def test_more_nodes_than_anybody_has_are_no_answer(capsys):
     found = answer(capsys, *NODE, *["1e308" if word == "5" else word for word in LOAD], "--budget-s", "6")
     assert (found["feasible"], found["nodes"]) == (False, None)
     assert found["reason"] == "more than 1,000,000,000 nodes would be needed"
+
+
+@pytest.mark.parametrize(
+    "idle", [("--region", "us-east-1"), ("--term", "on-demand"), ("--as-of", "2020"), ("--as-of", "2026-07-20")]
+)
+def test_what_narrows_a_price_of_the_tables_is_refused_beside_a_typed_one(capsys, idle):
+    line = refused(capsys, *NODE, *LOAD, "--budget-s", "6", *idle)
+    assert line.startswith(f"{idle[0]}: got '")
+    assert line.endswith("expected no such option with --node-usd-per-hour: the typed price is the price")
+
+
+@pytest.mark.parametrize(
+    ("day", "line"),
+    [
+        ("2020", "--node: got 'p5.48xlarge', expected one in node_prices as of 2020-12-31: there is none"),
+        ("2023-08", "--term: got 'on-demand', expected one in node_prices as of 2023-08-31: reserved-1yr-estimate"),
+    ],
+)
+def test_a_node_without_a_price_on_that_day_is_refused(capsys, day, line):
+    named = [*NODE[:-2], "--node", "p5.48xlarge", "--as-of", day]
+    assert refused(capsys, *named, *LOAD, "--budget-s", "6").startswith(line)
 
 
 def test_outside_the_domain_there_are_no_percentiles(capsys):
@@ -167,7 +202,12 @@ def test_a_trace_is_replayed_with_its_lengths(capsys, tmp_path):
     (tmp_path / "trace.csv").write_text("\n".join(rows) + "\n")
     small = ["--model", "llama-3.1-8b", "--gpu", "h100-sxm", "--gpus", "1", "--node-usd-per-hour", "4"]
     ask = ["--rate-req-per-s", "2", "--percentile", "95", "--budget-s", "2", "--method", "simulation"]
-    found = answer(capsys, *small, *ask, "--trace", str(tmp_path / "trace.csv"), "--seed", "1")
+    trace = ["--trace", str(tmp_path / "trace.csv")]
+    found = answer(capsys, *small, *ask, *trace)
+    line = refused(capsys, *small, *ask, *trace, "--seed", "1")
+    assert line == "--seed: got 1.0, expected no such option with --trace and --decoder ar: nothing is drawn"
+    drafts = ["--decoder", "speculative", "--acceptance", "0.7", "--draft-length", "3"]
+    assert answer(capsys, *small, *ask, *trace, *drafts, "--seed", "1")["feasible"]
     assert set(found) >= KEYS
     assert found["output_tokens"] == pytest.approx(49.5)
     assert found["nodes"] == 1

@@ -250,9 +250,10 @@ def test_a_night_by_model_takes_the_split_that_reads_most():
 
 
 def test_first_token_and_token_time_of_a_published_target_exceed_its_budget():
-    """A design page (FI12): 600 ms and 40 ms for 200 tokens are 8.6 s, not under 4 s; 200 streams are 5,000 tokens/s.
+    """600 ms and 40 ms for 200 tokens are 8.6 s, not under 4 s; 200 streams are 5,000 tokens/s.
 
-    Its 1.50 dollars a million then leave 27 dollars an hour, and 200 requests of 700 tokens hold 22.9 GB of cache.
+    https://kevinluzbetak.com/Design/AI_Systems/LLM-Inference-Service.html asks for all of it. Its 1.50
+    dollars a million then leave 27 dollars an hour, and 200 requests of 700 tokens hold 22.9 GB of cache.
     """
     implied = queueing.whole_answer_s(0.6, tpot_s=0.04, output_tokens=200)
     assert implied == pytest.approx(8.6, rel=0.01)
@@ -265,7 +266,10 @@ def test_first_token_and_token_time_of_a_published_target_exceed_its_budget():
 
 
 def test_a_published_record_contradicts_its_own_batch():
-    """A record (FW17): batch 16 at 32 ms a token is 500 tokens/s; its 1,480 need 47 requests in flight."""
+    """Batch 16 at 32 ms a token is 500 tokens/s; the 1,480 beside it need 47 requests in flight.
+
+    https://evokernel-specs.pages.dev/en/cases/case-llama33-a100x8-vllm-001/
+    """
     assert queueing.in_flight(500.0, tpot_s=0.032) == pytest.approx(16)
     assert queueing.in_flight(1480.0, tpot_s=0.032) == pytest.approx(47, rel=0.05)
     assert queueing.in_flight(1480.0, tpot_s=0.032) > 2 * 16

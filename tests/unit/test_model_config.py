@@ -292,6 +292,8 @@ def test_bytes_of_quantized_weights(read, config, weights, bits, compute):
     [
         (["model.layers.*.self_attn"], "attention"),
         (["re:.*self_attn.*"], "attention"),
+        (["re:.*?layers.*?self_attn.*?[qkvo]_proj.*?"], "attention"),
+        ([r"re:.*mlp\.(gate|up|gate_up|down)_proj.*"], "mlp"),
         ([f"model.layers.{i}.self_attn.{p}_proj" for i in range(32) for p in "qkvo"], "attention"),
         ([f"language_model.model.layers.{i}.mlp*" for i in range(32)], "mlp"),
     ],
@@ -418,6 +420,9 @@ def test_the_refused_key_is_named(refusal, content, key, value):
         ({"quant_method": "fp8", "ignore": [3]}, "ignore", "3"),
         ({"quant_method": "fp8", "ignore": ["re:("]}, "ignore", "'re:('"),
         ({"quant_method": "fp8", "ignore": ["re:(a+)+$"]}, "ignore", "'re:(a+)+$'"),
+        ({"quant_method": "fp8", "ignore": ["re:" + ".?" * 60 + "#"]}, "ignore", "'re:.?.?"),
+        ({"quant_method": "fp8", "ignore": ["re:" + "(.|.)" * 30 + "#"]}, "ignore", "'re:(.|.)"),
+        ({"quant_method": "fp8", "ignore": ["re:" + "a" * 200]}, "ignore", "'re:aaa"),
         ({"quant_method": "fp8", "ignore": ["a*"] * 600}, "ignore", "600 patterns"),
         ({"quant_method": "modelopt", "quant_algo": "INT3"}, "quant_algo", "'INT3'"),
         ({"quant_method": "compressed-tensors"}, "config_groups", "nothing"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sympy import Rational as R  # noqa: N817 - the customary short form in exact test values
 
 from analysis.inputs import InputError
-from analysis.model import cost
+from analysis.model import cost, roofline
 from analysis.model.ownership import energy_usd_per_hour
 from analysis.reference import tables
 from analysis.reference.specs import Counted, Ownership, RequestMix, Tariff
@@ -395,8 +395,13 @@ def test_a_bill_does_not_know_how_busy_the_node_was():
 def test_electricity_of_a_card_at_home():
     """450 W at 201.6 tokens a second and 0.0718 a kWh: 1,612,800 tokens for a kWh, 0.0445 a million.
 
-    https://d-central.tech/self-hosted-ai-inference-cost/ (Canadian dollars; the arithmetic has no currency).
+    https://d-central.tech/self-hosted-ai-inference-cost/ (Canadian dollars; the arithmetic has no currency). The rate
+    is a bound: 5.0 GB of weights, read once for each token at all of 1,008 GB/s.
     """
+    bound = roofline.attainable_flop_per_s(
+        roofline.pass_flop(8e9, positions=1) / 5.0e9, peak_flop_per_s=165e12, mem_bw_byte_per_s=1008e9
+    )
+    assert bound / roofline.pass_flop(8e9, positions=1) == pytest.approx(201.6)
     card = Ownership(0.0, 0.45, 1.0, 1.0, 0.0718, 0.0, 1.0, 0.0, 0.0, 0.0)
     per_mtok = cost.cost_usd_per_mtok(energy_usd_per_hour(card), node_tok_per_s=201.6, utilization=1)
     assert per_mtok == pytest.approx(0.0445, abs=5e-5)

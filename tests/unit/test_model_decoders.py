@@ -170,7 +170,7 @@ def test_latency_grows_with_load_and_with_length(decoder):
 
 
 def test_one_stream_gains_the_tokens_of_a_pass_from_blocks_and_a_full_batch_loses_the_passes():
-    """Ideal dense roofline: gain tau at batch 1, 1/T of the rate where both compute (DECODERS: T times per FLOP)."""
+    """Ideal dense roofline: gain tau at batch 1, 1/T of the rate where both compute."""
     one = replica()
     context = 0.0  # a cache would favour blocks: they read it once for all their tokens
 
@@ -180,3 +180,20 @@ def test_one_stream_gains_the_tokens_of_a_pass_from_blocks_and_a_full_batch_lose
 
     assert gain(1.0) == pytest.approx(BLOCKS.tokens_per_pass, rel=0.01)
     assert gain(1e5) == pytest.approx(1 / BLOCKS.passes_per_block, rel=0.02)
+
+
+@pytest.mark.parametrize("decoder", [BLOCKS, WHOLE], ids=lambda decoder: decoder.kind)
+def test_diffusion_is_more_intense_alone_and_makes_fewer_tokens_in_a_full_batch(decoder):
+    """The signs that https://arxiv.org/abs/2510.04146 and https://arxiv.org/abs/2510.18480 report, read 2026-11."""
+    one, load = replica("llada-8b"), {"input_tokens": 500.0, "output_tokens": 256.0}
+    positions = 756 if decoder is WHOLE else decoder.positions
+    narrow, wide = (
+        pass_work(one.architecture, one.precision, batch=1, context_tokens=0, positions=m).intensity_flop_per_byte
+        for m in (1, positions)
+    )
+    assert wide > 10 * narrow
+    reached = efficiency(one)
+    plain, others = (
+        decoders.saturated_req_per_s(one, each, **load, slots=256, efficiency=reached) for each in (AR, decoder)
+    )
+    assert plain > others

@@ -101,6 +101,16 @@ def test_variance_and_quantile_agree_with_the_derivation():
     assert queueing.lognormal_quantile_s(5.0, variance_s2=2.0, percentile=95) == pytest.approx(quantile, rel=1e-12)
 
 
+def test_part_of_a_time_is_no_longer_than_the_whole():
+    """A part that outlasts its whole has a variance below nothing by the formula, so it is refused."""
+    known = {"stay_s": 1.0, "passes_slope_s": 0.2, "prompt_s": 0.01}
+    with pytest.raises(InputError, match=r"span_s: got 3.5, expected a part of the whole time, 1 s"):
+        queueing.variance_s2(0.1, **known, span_s=3.5)
+    with pytest.raises(InputError, match=r"share_of_passes: got 1.2, expected a fraction from 0 to 1"):
+        queueing.variance_s2(0.1, **known, share_of_passes=1.2)
+    assert queueing.variance_s2(0.1, **known, span_s=1.0) == queueing.variance_s2(0.1, **known)
+
+
 @pytest.mark.parametrize(("servers", "offered"), [(1, 0.3), (2, 1.0), (7, 5.5), (20, 19.0)])
 def test_erlang_c_agrees_with_the_sum(servers, offered):
     exact = float(derive.erlang_c(servers).subs(OFFERED, offered))

@@ -62,6 +62,10 @@ def test_icons_are_read_from_classes() -> None:
 
 
 def test_plotted_numbers_stand_in_a_folded_table() -> None:
+    """A page that drops a Vega-Lite bundle loses the chart, https://github.com/executablebooks/MyST-NB/issues/266.
+
+    Ours are drawn by a renderer of our own, and their numbers stand in the page for whoever has no script.
+    """
     costs = pd.DataFrame({"node_tok_per_s": [1100.0], "utilization": [0.123456789], "cost_usd_per_mtok": [8333333.3]})
     apis = pd.DataFrame({"label": ["<b>cheap</b>"], "usd_per_mtok": [0.00001]})
     shown = display.figure(

@@ -86,7 +86,8 @@ QUEUES: dict[str, tuple[float, float]] = {
     "floor_s": (0.1, 2),
     **dict.fromkeys(("marginal_s", "passes_slope_s", "prompt_s"), (0.001, 0.3)),
     "budget_s": (2.5, 30),
-    **dict.fromkeys(("stay_s", "span_s", "ttft_s"), (0.1, 5)),
+    **dict.fromkeys(("stay_s", "ttft_s"), (0.1, 5)),
+    "span_s": (0.01, 0.1),  # a part of the stay
     "share_of_passes": (0.1, 0.9),
     "mean_s": (0.1, 10),
     "variance_s2": (0.01, 10),
@@ -100,7 +101,7 @@ QUEUES: dict[str, tuple[float, float]] = {
     "documents": (100, 1e6),
     "acceptance": (0.1, 0.95),
     "draft_cost": (0.01, 0.5),
-    "neighbour_share": (0.3, 0.9),
+    "neighbour_share": (0.55, 0.95),  # above what chance gives, at most 8 of 16
 }
 RANGES |= {name: bounds for name, bounds in QUEUES.items() if name not in RANGES}
 #: Arguments that count things.
@@ -141,7 +142,7 @@ APART = {
         (
             *("head_to_head.speculation", "head_to_head.look_up", "head_to_head.diffusion", "head_to_head.best"),
             *("head_to_head.rate_within", "head_to_head.sweep_batch", "head_to_head.winners", "head_to_head.crossover"),
-            *("head_to_head.breakeven_batch", "head_to_head.context_without_breakeven", "decoders.batch_within"),
+            *("head_to_head.breakeven_batch", "head_to_head.context_without_breakeven"),
         ),
         "searches among rivals; its own tests try them one by one",
     ),

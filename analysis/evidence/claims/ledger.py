@@ -14,7 +14,7 @@ from analysis.evidence.claims.verdict import Verdict, by_choice, evaluate
 from analysis.evidence.scenarios import Choice, sample
 from analysis.inputs import InputError
 from analysis.reference.own_prices import BOOK, OwnPrices
-from analysis.reference.tables import nearest, prices_in_force
+from analysis.reference.tables import accelerator, nearest, prices_in_force
 
 #: Enough samples to meet every branch of a test.
 _FEW_SAMPLES = 64
@@ -148,20 +148,23 @@ def changes(found: Iterable[Verdict]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-#: Verdicts of claims that ask for nothing: the same on another day, and with other prices.
+#: Verdicts of claims that ask for nothing: the same on another day, and with other prices, once there is the hardware.
 _ALWAYS: dict[str, tuple[Claim, Verdict]] = {}
 
 
 def _evaluated(claim: Claim, context: Context) -> Verdict:
     """Evaluate a claim; where the tables have nothing on that day, the claim says so."""
     known = _ALWAYS.get(claim.id)
-    if known is not None and known[0] is claim:
-        return replace(known[1], context=context)
     try:
-        verdict = evaluate(claim, context)
-        if not _asked(claim, context.as_of):
-            _ALWAYS[claim.id] = claim, verdict
-        return verdict
+        if known is None or known[0] is not claim:
+            verdict = evaluate(claim, context)
+            if _asked(claim, context.as_of):
+                return verdict
+            known = _ALWAYS[claim.id] = claim, verdict
+        if isinstance(claim, Computed) and claim.accelerator is not None:
+            # refuses a day on which nobody could have it
+            accelerator(claim.accelerator, as_of=context.as_of)
+        return replace(known[1], context=context)
     except InputError as absent:
         no_data = "unsupported" if claim.kind == "market fact" else "undefined"
         return Verdict(claim, context, no_data, decided_by=f"no data on that day ({absent})", share_undefined=1.0)
@@ -326,13 +329,3 @@ def tally_words(verdicts: Iterable[Verdict]) -> str:
     """Say the tally in words: how many statements have each verdict."""
     counts = pd.Series([verdict.verdict for verdict in verdicts]).value_counts()
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in TOLD if verdict in counts)
-
-
-def tally(verdicts: Iterable[Verdict]) -> pd.DataFrame:
-    """Count verdicts, the commonest first."""
-    counts = pd.Series([verdict.verdict for verdict in verdicts]).value_counts(sort=False)
-    return (
-        counts.rename_axis("verdict")
-        .reset_index(name="statements")
-        .sort_values(["statements", "verdict"], ascending=[False, True], ignore_index=True)
-    )

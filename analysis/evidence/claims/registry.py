@@ -116,6 +116,7 @@ class Computed(Claim):
     counterfactual: Counterfactual
     inputs: Mapping[str, str] = field(default_factory=dict)
     split: str | None = None
+    accelerator: str | None = "h100-sxm"
 
     def outcome(self, points: Point, context: Context) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Outcome]:
         """Run the test: which samples are defined, which of all are true, and the outcome as returned."""
@@ -178,8 +179,9 @@ def claim(
     **of_kind
         What only this kind has. Computed: ``quantifier`` ("always", "typically", "can"), ``space`` (makes the
         scenario space from a context), ``counterfactual``, and optionally ``inputs`` (how an input is called on
-        the page) and ``split`` (a choice whose values the page tells apart where no threshold decides). Market
-        fact: ``quantifier``.
+        the page), ``split`` (a choice whose values the page tells apart where no threshold decides) and
+        ``accelerator`` (what a test computes on that asks its context for no day: the article's GPU if left out,
+        None where it takes none). Market fact: ``quantifier``.
 
     Raises
     ------

@@ -71,6 +71,7 @@ def _weights_read(context: Context) -> Space:
     ),
     inputs={"kind": "the model", "active_share": "the share of weights that a token uses"},
     sources=("radar2026", "huggingface"),
+    accelerator=None,
 )
 def all_weights_for_every_token(point: Point, context: Context) -> Outcome:
     """All weights stream from memory through the compute units for every token."""
@@ -80,10 +81,13 @@ def all_weights_for_every_token(point: Point, context: Context) -> Outcome:
 
 
 def _gpus_and_models(context: Context) -> Space:
-    sizes = on_chip_byte(as_of=context.as_of)
+    parts = on_chip_byte(as_of=context.as_of)
+    sizes = tuple(size for part, size in parts.items() if not part.startswith(NOT_GPUS))
+    if not sizes:
+        raise InputError("on_chip", None, f"at least one GPU known on {context.as_of}")
     return {
         "on_chip_byte": Choice(
-            tuple(size for part, size in sizes.items() if not part.startswith(NOT_GPUS)),
+            sizes,
             "the largest cache of the GPUs in the table",
         ),
         "inner_levels": Range(
@@ -224,6 +228,7 @@ HUNDREDS = Stated(100, 999, "FLOP/byte", "hundreds, taken for three digits befor
         "bytes_per_weight": "the size of a stored weight (byte)",
         "kv_flop_per_byte": "the operations on a cached byte",
     },
+    accelerator=None,
 )
 def intensity_near_one(point: Point, context: Context) -> Outcome:
     """The arithmetic intensity of autoregressive decoding at batch one is near 1."""

@@ -388,6 +388,7 @@ def several_seconds(point: Point, context: Context) -> Outcome:
     },
     counterfactual=Counterfactual("hundreds of positions share the pass", lambda space: fixed(space, positions=1000.0)),
     inputs={"positions": "the number of positions in a pass", "model": "the model"},
+    accelerator=None,
 )
 def experts_save_memory_traffic(point: Point, context: Context) -> Outcome:
     """A mixture of experts uses a fraction of its weights, so that it moves less memory for each token."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -392,10 +392,11 @@ def capacity_by_simulation(
         return tried[nodes][1]
 
     least = max(1, int(rate // (each * saturated)))
-    counts = [
-        _fewest(lambda n, end=end: getattr(time_s(n), end) <= search.budget_s, least, most_nodes)  # type: ignore[misc]
-        for end in ("value", "low", "high")
-    ]
+
+    def fewest(end: Literal["value", "low", "high"]) -> int:
+        return _fewest(lambda nodes: getattr(time_s(nodes), end) <= search.budget_s, least, most_nodes)
+
+    counts = [fewest("value"), fewest("low"), fewest("high")]
     nodes = counts[0]
     served, time = tried[nodes]
     if served is None:  # a fleet that keeps the budget was served
