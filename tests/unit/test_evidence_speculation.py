@@ -89,7 +89,12 @@ def test_what_was_read_off_a_chart_has_its_reading_error():
     assert curve["high"].tolist() == pytest.approx(((fast + 60) / (plain - 60)).tolist())
     assert curve.index[curve["set"] == "fitted"].tolist() == [64]
     # the drafts cost what is left of the cycle at batch 64, the same at each
-    tokens = curve["tokens_per_pass"].iloc[0]
+    assert curve.index[curve["set"] == "judged"].tolist() == [1, 2, 4, 8, 16, 32]
+    # the tokens are those that the source prints for chains of three
+    rows = decoder_tables.speculation().query("source == 'vllm-p-eagle' and method == 'eagle-3' and draft_length == 3")
+    (tokens,) = rows[rows["task"] == "speed-bench"]["tokens_per_pass"]
+    assert set(curve["tokens_per_pass"]) == {tokens}
+    assert curve.loc[8, "checking_ratio"] == pytest.approx(dearer("gpt-oss-20b", "b200-sxm", 8, "vllm"))
     drafting = tokens / curve.loc[64, "measured"] - dearer("gpt-oss-20b", "b200-sxm", 64, "vllm")
     checked = dearer("gpt-oss-20b", "b200-sxm", 8, "vllm")
     assert curve.loc[8, "predicted"] == pytest.approx(tokens / (checked + drafting))
