@@ -18,7 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRATCH = ROOT / "build" / "mutants"
-#: The tests of each module: those that call it on purpose, not those that happen to pass through it.
+#: The tests of each module: those that call it on purpose, not those that happen to pass through it. Left out is what
+#: is built once and compared as a whole (`symbolic.workload`), or simulates (`evidence.waiting`): a minute each change.
 TESTS = {
     "model/batching.py": ("test_model_batching.py", "test_curves.py"),
     "model/cost.py": ("test_model_cost.py", "test_symbolic_cost.py"),
@@ -37,7 +38,16 @@ TESTS = {
     "symbolic/queueing.py": ("test_symbolic_queueing.py", "test_model_queueing.py"),
     "symbolic/roofline.py": ("test_symbolic_roofline.py", "test_model_roofline.py"),
     "symbolic/transformer.py": ("test_symbolic_transformer.py", "test_model_transformer.py"),
+    "evidence/accuracy.py": ("test_accuracy.py",),
+    "evidence/calibration.py": ("test_calibration.py",),
+    "evidence/claims/registry.py": ("test_claims.py",),
+    "evidence/claims/verdict.py": ("test_claims.py",),
+    "evidence/curves.py": ("test_curves.py",),
+    "evidence/decisions.py": ("test_decisions.py",),
+    "evidence/diffusion.py": ("test_evidence_diffusion.py",),
     "evidence/scenarios.py": ("test_scenarios.py",),
+    "evidence/sparse.py": ("test_evidence_sparse.py",),
+    "evidence/speculation.py": ("test_evidence_speculation.py",),
     "evidence/validation.py": ("test_validation.py",),
 }
 CONFIG = """
