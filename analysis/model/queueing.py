@@ -823,7 +823,7 @@ def _load(service: Service, batch: Any, rate: Any, *, cv: Any, full: Any = False
     if judge:
         upper = batch + 2 * np.sqrt(batch - 1) / left
         bend = (np.asarray(service.stay_s(upper + 1)) - service.stay_s(upper)) / np.where(added > 0, added, 1.0)
-        line = (batch == 1) | (added <= 0) | ((bend <= BEND_OF_DOMAIN) & (bend >= 1 / BEND_OF_DOMAIN))
+        line = (added <= 0) | ((bend <= BEND_OF_DOMAIN) & (bend >= 1 / BEND_OF_DOMAIN))
         trusted = line & (load <= LOAD_OF_DOMAIN) & (upper <= room) & (spread == 1) & ~waits & ~overload
         short = trusted & (whole | (prompt <= PROMPT_OF_DOMAIN * alone))
 
