@@ -576,6 +576,15 @@ def test_every_gpu_holds_the_keys_of_an_indexer():
     assert model.kv_replication(architecture, tensor_parallel=2) == approx(96 / 80)
 
 
+def test_looking_at_what_is_cached_by_hand():
+    """DeepSeek-V3 makes keys of 128 and values of 128 anew for each cached token; an indexer looks with two heads."""
+    architecture = shipped("deepseek-v3").architecture
+    found = model.attention_flop(architecture, context_tokens=4096, form="expanded")
+    assert found == approx(61 * 2 * 128 * ((192 + 128) * 4097 + 512 * (128 + 128) * 4096))
+    indexed = dense(indexer=Indexer(heads=2, head_dim=16, keys=8))
+    assert model.attention_flop(indexed, context_tokens=0) == 4 * (2 * 8 * (16 + 16) + 2 * 2 * 16)
+
+
 def test_layers_without_a_cache_have_nothing_to_copy():
     attention = dense().layers[0]
     bare = replace(attention, attention=None)
