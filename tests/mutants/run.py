@@ -106,6 +106,26 @@ cli()
 """
 
 
+#: What a cache remembers hides changes: of the unchanged formulas, from which each changed process is forked, and of
+#: the test before, after which a test does not seem to reach the function that it tests.
+FORGET = '''
+
+import sys
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def forget():
+    """Let each test work everything out anew; the tables do not depend on the formulas."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("analysis.") and not name.startswith("analysis.reference"):
+            for each in list(vars(module).values()):
+                if callable(getattr(each, "cache_clear", None)):
+                    each.cache_clear()
+'''
+
+
 def tree(module: str) -> Path:
     """Lay out a scratch tree in which one module is changed."""
     folder = SCRATCH / module.removesuffix(".py").replace("/", "-")
@@ -116,6 +136,8 @@ def tree(module: str) -> Path:
         shutil.copytree(ROOT / part, folder / part, ignore=ignore)
     for name in ("conftest.py", *TESTS[module]):
         shutil.copy(ROOT / "tests" / "unit" / name, folder / "tests" / "unit" / name)
+    with (folder / "tests" / "unit" / "conftest.py").open("a") as conftest:
+        conftest.write(FORGET)
     if (ROOT / "tests" / "golden").exists():
         shutil.copytree(ROOT / "tests" / "golden", folder / "tests" / "golden", ignore=ignore)
     selection = json.dumps([f"tests/unit/{name}" for name in TESTS[module]])

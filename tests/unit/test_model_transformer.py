@@ -13,7 +13,7 @@ from sympy import Rational
 from analysis.inputs import InputError
 from analysis.model import transformer as model
 from analysis.reference.model_config import names, shipped
-from analysis.reference.specs import Architecture, Attention, LayerGroup, Mlp, Precision
+from analysis.reference.specs import Architecture, Attention, Indexer, LayerGroup, Mlp, Precision
 from analysis.symbolic import transformer as derive
 from analysis.symbols import (
     ATTENTION_FLOP,
@@ -555,6 +555,131 @@ def test_an_indexer_bounds_what_is_read_and_not_what_is_held():
 )
 def test_cache_is_copied_where_gpus_outnumber_kv_heads(name, gpus, copies):
     assert model.kv_replication(shipped(name).architecture, tensor_parallel=gpus) == approx(copies)
+
+
+@pytest.mark.parametrize(
+    ("query", "kv", "gpus", "copies"), [(8, 8, 2, 1), (8, 4, 2, 1), (8, 2, 4, 2), (6, 2, 4, None), (8, 3, 2, None)]
+)
+def test_heads_are_split_among_gpus_or_gpus_among_heads(query, kv, gpus, copies):
+    """Six query heads do not go into four, nor three KV heads into two."""
+    architecture = dense(heads=query, kv_heads=kv)
+    if copies is not None:
+        assert model.kv_replication(architecture, tensor_parallel=gpus) == copies
+        return
+    with pytest.raises(InputError, match=rf"tensor_parallel: got {gpus}\.0"):
+        model.kv_replication(architecture, tensor_parallel=gpus)
+
+
+def test_every_gpu_holds_the_keys_of_an_indexer():
+    """Two KV heads of 16 + 16 numbers on two GPUs are held once, 16 index numbers twice: 64 + 32 over 64 + 16."""
+    architecture = dense(indexer=Indexer(heads=2, head_dim=16, keys=8))
+    assert model.kv_replication(architecture, tensor_parallel=2) == approx(96 / 80)
+
+
+def test_looking_at_what_is_cached_by_hand():
+    """DeepSeek-V3 makes keys of 128 and values of 128 anew for each cached token; an indexer looks with two heads."""
+    architecture = shipped("deepseek-v3").architecture
+    found = model.attention_flop(architecture, context_tokens=4096, form="expanded")
+    assert found == approx(61 * 2 * 128 * ((192 + 128) * 4097 + 512 * (128 + 128) * 4096))
+    indexed = dense(indexer=Indexer(heads=2, head_dim=16, keys=8))
+    assert model.attention_flop(indexed, context_tokens=0) == 4 * (2 * 8 * (16 + 16) + 2 * 2 * 16)
+
+
+def test_layers_without_a_cache_have_nothing_to_copy():
+    attention = dense().layers[0]
+    bare = replace(attention, attention=None)
+    mixed = replace(dense(), layers=(bare, attention))
+    assert model.kv_replication(mixed, tensor_parallel=[1, 2, 4]).tolist() == [1, 1, 2]
+    none = replace(dense(), layers=(bare,))
+    assert model.kv_replication(none, tensor_parallel=[1, 2, 4]).tolist() == [1, 1, 1]
+    assert model.context_limit_folk(none, BF16, ridge_flop_per_byte=[100, 300]).tolist() == [np.inf, np.inf]
+    held = model.weight_bytes(none, BF16)
+    fits = model.max_sequences(none, BF16, memory_byte=held * np.array([0.5, 1.0, 2.0]), context_tokens=100)
+    assert fits.tolist() == [0, 0, np.inf]
+
+
+def test_layers_with_different_pools_of_experts_are_counted_apart():
+    """Two layers leave 3 of 4 experts idle, three leave 6 of 8; an expert is three matrices of 64 by 10."""
+    kind = dense().layers[0].attention
+    pools = (
+        LayerGroup(2, kind, Mlp(10, experts=4, top_k=1), 0),
+        LayerGroup(3, kind, Mlp(10, experts=8, top_k=2), 0),
+    )
+    mixed = replace(dense(), layers=pools)
+    idle = (2 * 3 + 3 * 6) * 3 * 64 * 10
+    active = model.params_active(mixed)
+    assert active == model.params_total(mixed) - idle
+    assert isinstance(active, int)
+    # what multiplies is what is active, less the look-up and the final norm
+    assert model.params_matmul(mixed) == active - 500 * 64 - 64
+    one = model.weight_bytes_streamed(mixed, BF16, positions=1)
+    assert one == approx(2 * (active - 500 * 64))
+
+
+def test_a_limit_of_the_context_beyond_each_window_in_turn():
+    """Layers that see 8, 64 and all tokens: c (min(s, 8) + min(s, 64) + s) = 2 N, with c = 128 R - 512 by hand.
+
+    A token leaves 64 numbers of two bytes in each layer and takes 2 * 8 * (16 + 16) FLOP to look at.
+    """
+    group = dense(layers=1).layers[0]
+    layers = tuple(replace(group, attention=replace(group.attention, window=window)) for window in (8, 64, None))
+    architecture = replace(dense(), layers=layers)
+    ridge = np.array([300.0, 100.0, 20.0, 10.0])
+    reach = 2 * model.params_matmul(architecture) / (128 * ridge - 512)
+    by_hand = [reach[0] / 3, (reach[1] - 8) / 2, reach[2] - 72, reach[3] - 72]
+    assert by_hand[0] < 8 < by_hand[1] < 64 < by_hand[2]
+    assert model.context_limit(architecture, BF16, ridge_flop_per_byte=ridge) == approx(np.array(by_hand))
+    assert model.context_limit(architecture, BF16, ridge_flop_per_byte=20.0) == approx(by_hand[2])
+    memory = np.array([0.5, 1.5, 1e9]) * model.weight_bytes(architecture, BF16)
+    inside = model.context_limit_in_memory(architecture, BF16, ridge_flop_per_byte=20.0, memory_byte=memory)
+    assert inside[0] == 0 < inside[1] < inside[2]
+    assert inside[2] == approx(by_hand[2], rel=1e-6)
+
+
+def test_how_many_sequences_fit_depends_on_what_each_layer_holds():
+    """gpt-oss-20b, half of its 24 layers windowed to 128 tokens: 8,192 reserved in all are 4,160 needed on average."""
+    architecture = shipped("gpt-oss-20b").architecture
+    memory = model.weight_bytes(architecture, BF16) + 100 * 8192 * 2 * 24 * 1024
+    counts = {
+        policy: model.max_sequences(architecture, BF16, memory_byte=memory, context_tokens=8192, policy=policy)
+        for policy in ("reserved", "needed")
+    }
+    assert counts == {"reserved": 100, "needed": np.floor(100 * 8192 / 4160)}
+    assert model.max_sequences(architecture, BF16, memory_byte=memory, context_tokens=8192) == counts["needed"]
+
+
+def test_a_pass_over_a_block_sees_as_its_attention_does():
+    """Of 32 positions after 100 each sees 132 where all see each other, and 116.5 on average where they do not."""
+    architecture = dense()
+    of = {"batch": 3, "context_tokens": 100, "positions": 32}
+    causal, block, left_out = (
+        model.pass_work(architecture, BF16, **of, **more).attention_flop
+        for more in ({"causal": True}, {"causal": False}, {})
+    )
+    assert block == 3 * 4 * 4 * 8 * 16 * 32 * 132
+    assert causal == left_out == 3 * 4 * 4 * 8 * 16 * 32 * 116.5
+    widths = model.pass_work(architecture, BF16, batch=3, context_tokens=100, positions=[1, 32])
+    assert widths.attention_flop.tolist() == [3 * 4 * 4 * 8 * 16 * 101, causal]
+    assert widths.kv_read_bytes.tolist() == [3 * 100 * 512] * 2
+
+
+def test_a_share_of_a_prompt_has_its_share_of_the_logits():
+    """A pass that on average carries a quarter of a position of each sequence makes a quarter of its logits."""
+    work = model.pass_work(dense(), BF16, batch=8, context_tokens=0, positions=0.25, logits="last")
+    assert work.logit_bytes == 4 * 500 * 2
+
+
+def test_texts_of_several_positions_are_so_many_positions_where_routing_is_even():
+    of = shipped("gpt-oss-20b").architecture, BF16
+    texts = model.weight_bytes_streamed(*of, positions=[4, 2], sequences=8)
+    assert texts.tolist() == model.weight_bytes_streamed(*of, positions=[32, 16]).tolist()
+
+
+def test_a_dense_model_reads_its_weights_once_for_all_texts_of_all_shapes():
+    of = dense(), BF16
+    alone = model.weight_bytes_streamed(*of, positions=1)
+    assert model.weight_bytes_of_parts(*of, [([1, 2], 4), (3, [[1], [2]])], skew=0.5).tolist() == [[alone] * 2] * 2
+    assert model.weight_bytes_streamed(*of, positions=4, skew=[0.1, 0.2]).tolist() == [alone] * 2
 
 
 def test_layers_without_attention_or_mlp_are_counted():
