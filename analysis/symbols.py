@@ -279,6 +279,18 @@ NIGHT = entry("night", latex=r"h_\mathrm{night}", unit=hour, means="hours in whi
 
 UNITS = {e.symbol: e.unit for e in TABLE.values()}
 
+#: What each part of the table is about, by the name of its first entry.
+SUBJECTS = {
+    "SECONDS_PER_HOUR": "What a token costs",
+    "FLOP_PER_WEIGHT": "What a pass reads and computes",
+    "token_each": "What a model weighs",
+    "prompt": "A request and its bill",
+    "purchase": "Owning a node",
+    "sequences": "How long a pass takes",
+    "acceptance": "The decoders",
+    "arrivals": "Requests that wait, and the nodes for them",
+}
+
 
 def with_constants(expr: Expr) -> Expr:
     """Put the numbers in for the symbols that stand for conversion constants."""

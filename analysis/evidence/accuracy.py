@@ -222,17 +222,8 @@ def worst(above: float = validation.WITHIN) -> pd.DataFrame:
         speed), ``reason`` as in `analysis.evidence.validation.KNOWN_GAPS`.
     """
     frame = rows()
-    keys = ["source", "accelerator", "regime", "model"]
-    groups = frame[frame["set"] == "validation"].groupby(keys, sort=False)
-    table = groups.agg(
-        scored=("error", "size"),
-        median_abs_error=("error", lambda e: e.abs().median()),
-        bias=("speed_ratio", lambda r: r.median() - 1),
-    ).reset_index()
-    table = table[(table["scored"] >= FEWEST) & (table["median_abs_error"] > above)]
-    table = table.sort_values("median_abs_error", ascending=False, kind="stable", ignore_index=True)
-    places = zip(table["source"], table["accelerator"], table["regime"], strict=True)
-    return table.assign(reason=[validation.KNOWN_GAPS.get(place, "") for place in places])
+    table = validation.by_cohort(frame[frame["set"] == "validation"])
+    return table[(table["scored"] >= FEWEST) & (table["median_abs_error"] > above)].reset_index(drop=True)
 
 
 # --- One step taken apart ----------------------------------------------------------------------

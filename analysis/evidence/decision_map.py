@@ -30,6 +30,8 @@ INFEASIBLE = "infeasible"
 CONCURRENCY = (0.01, 1000.0)
 API_USD_PER_MTOK = (0.1, 30.0)
 COLUMNS, ROWS = 80, 40
+#: Share of the cells from which a region has room for its name.
+LEAST_NAMED = 0.01
 
 
 @dataclass(frozen=True)
@@ -388,11 +390,11 @@ def names_on_map(cells: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``setting``, ``option``, ``concurrency``, ``api_usd_per_mtok``, for regions of at least two in a hundred cells.
+        ``setting``, ``option``, ``concurrency``, ``api_usd_per_mtok``, for regions of at least one in a hundred cells.
     """
     rows = []
     for (setting, option), region in cells.groupby(["setting", "option"], sort=False):
-        if len(region) < 0.02 * COLUMNS * ROWS:
+        if len(region) < LEAST_NAMED * COLUMNS * ROWS:
             continue
         x, y = (np.log(region[axis]) for axis in ("concurrency", "api_usd_per_mtok"))
         nearest = ((x - x.mean()) ** 2 + (y - y.mean()) ** 2).idxmin()

@@ -64,8 +64,6 @@ def implied_acceptance(tokens_per_pass: ArrayLike, *, draft_length: ArrayLike) -
         raise InputError("tokens_per_pass", worst, "1 to one more than the draft length")
 
     def solved(tokens: float, drafts: float) -> float:
-        if tokens in (1.0, drafts + 1):
-            return float(tokens > 1)
         return float(
             brentq(lambda a: Decoder.speculative(acceptance=a, draft_length=drafts).tokens_per_pass - tokens, 0, 1)
         )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaincc, gammaln, ndtri
 
-from analysis.inputs import InputError, not_negative, positive, scalar_or_array
+from analysis.inputs import InputError, not_negative, positive, scalar_or_array, share
 from analysis.inputs import percentile as percentile_door
 from analysis.model import decoders
 from analysis.model.decoding import CHUNK_TOKENS, IDEAL, OF_THE_CARD
@@ -164,7 +164,7 @@ def variance_s2(
     Raises
     ------
     InputError
-        If an argument is outside its domain.
+        If an argument is outside its domain, or a part is longer than the whole.
 
     Notes
     -----
@@ -178,7 +178,9 @@ def variance_s2(
     rate, stay = not_negative("rate_req_per_s", rate_req_per_s), positive("stay_s", stay_s)
     slope, prompt = not_negative("passes_slope_s", passes_slope_s), not_negative("prompt_s", prompt_s)
     span = stay if span_s is None else not_negative("span_s", span_s)
-    part = not_negative("share_of_passes", share_of_passes) * slope
+    if np.any(span > stay):
+        raise InputError("span_s", float(np.max(span)), f"a part of the whole time, {np.min(stay):g} s")
+    part = share("share_of_passes", share_of_passes) * slope
     left = 1 - rate * (slope + prompt)
     raw = _raw_variance(rate, stay, part, prompt, span)
     return scalar_or_array(np.asarray(np.where(left > 0, raw / np.where(left > 0, left, 1.0) ** 2, np.nan)))
@@ -821,7 +823,7 @@ def _load(service: Service, batch: Any, rate: Any, *, cv: Any, full: Any = False
     if judge:
         upper = batch + 2 * np.sqrt(batch - 1) / left
         bend = (np.asarray(service.stay_s(upper + 1)) - service.stay_s(upper)) / np.where(added > 0, added, 1.0)
-        line = (batch == 1) | (added <= 0) | ((bend <= BEND_OF_DOMAIN) & (bend >= 1 / BEND_OF_DOMAIN))
+        line = (added <= 0) | ((bend <= BEND_OF_DOMAIN) & (bend >= 1 / BEND_OF_DOMAIN))
         trusted = line & (load <= LOAD_OF_DOMAIN) & (upper <= room) & (spread == 1) & ~waits & ~overload
         short = trusted & (whole | (prompt <= PROMPT_OF_DOMAIN * alone))
 

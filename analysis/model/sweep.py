@@ -144,10 +144,8 @@ def piece(candidate: Candidate, grid: Grid, first: int, last: int) -> Piece:
     outside = 0.0 if work.metric == "tpot" else work.overhead_s
     budgets, rates = np.asarray(grid.budgets_s[first:last], float) - outside, np.asarray(grid.rates_req_per_s, float)
     limit = shape.replica.architecture.max_context
-    possible = (
-        budgets > float(service.floor_s(work.metric)) if float(service.room) >= 1 else np.zeros(len(budgets), bool)
-    )
-    possible = possible & (limit is None or work.input_tokens + work.output_tokens <= limit)
+    fits = limit is None or work.input_tokens + work.output_tokens <= limit
+    possible = (budgets > float(service.floor_s(work.metric))) & fits
     of_one = np.zeros(len(budgets))
     if possible.any():
         of_one[possible] = shape.copies * queueing.rate_within_budget(

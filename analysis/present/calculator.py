@@ -150,7 +150,7 @@ GROUPS = (
         (
             "node",
             "ownership",
-            # a price of nothing has no cheapest way: all cost the same
+            # at a price of nothing what keeps no budget would cost nothing too, and could not be told apart
             _number(
                 "price", "Price of the node", "USD/hour", 0.01, 1e4, "All its GPUs, all hours paid; 0.01 if it is free."
             ),
@@ -650,6 +650,8 @@ _LOG_LABEL = (
 )
 #: Points of each line of the second chart.
 _POINTS = 48
+#: Over the longest time: a budget above it is not drawn but told.
+_FAR = 20
 
 
 def _copies() -> list[str]:
@@ -697,24 +699,34 @@ def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
     legend: dict[str, Any] = {"title": None, "orient": "top", "symbolType": "stroke", "symbolSize": 300}
     # above the axis title, which stands over the plot; in two rows on a phone
     legend |= {"offset": 24, "columns": {"expr": "width < 420 ? 2 : 4"}}
+    # a budget far above all times would press them to the ground: then words stand in its place
+    times = [f"(reason_{suffix} == 1 ? 0 : metric_s_{suffix})" for suffix in workload.DECODERS]
+    longest = f"max({', '.join(times)})"
+    far = f"({longest} > 0 && budget_s > {_FAR} * {longest})"
+    level = f"({far} ? {longest} : budget_s)"
     layers: list[dict[str, Any]] = []
     for suffix in workload.DECODERS:
         words, mark = OPTIONS[suffix]
         steps_of = workload.curve(suffix)
         names = {symbol: f"datum.{symbol.name}" for symbol in (workload.THIS.n, *(symbol for symbol, _ in steps_of))}
-        rows = [{"share": k / (_POINTS - 1), "name": words} for k in range(_POINTS)]
+        # one more: where more requests come than a full replica holds, they wait, and the line goes on level
+        rows = [{"share": k / (_POINTS - 1), "name": words} for k in range(_POINTS + 1)]
         layers.append(
             {
                 "data": {"values": rows},
                 "transform": [
-                    {"calculate": f"pow(max(room_{suffix}, 1), datum.share)", "as": workload.THIS.n.name},
+                    {"calculate": f"pow(max(room_{suffix}, 1), min(datum.share, 1))", "as": workload.THIS.n.name},
                     *(
                         {"calculate": vega.expression(value, names=names), "as": symbol.name}
                         for symbol, value in steps_of
                     ),
                     # what has no line is a single point: without any, Vega complains of an axis without an end
-                    {"calculate": f"reason_{suffix} == 1 ? 0 : datum.this_h * replicas_{suffix}", "as": "rate"},
-                    {"calculate": f"reason_{suffix} == 1 ? budget_s : datum.this_m", "as": "time"},
+                    {
+                        "calculate": f"datum.share > 1 ? max(datum.this_h, each_req_per_s_{suffix}) : datum.this_h",
+                        "as": "each",
+                    },
+                    {"calculate": f"reason_{suffix} == 1 ? 0 : datum.each * replicas_{suffix}", "as": "rate"},
+                    {"calculate": f"reason_{suffix} == 1 ? {level} : datum.this_m", "as": "time"},
                 ],
                 "mark": {"type": "line"},
                 "encoding": {
@@ -732,7 +744,7 @@ def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
                 "transform": [
                     {"calculate": f"reason_{suffix} == 0", "as": "shown"},
                     {"calculate": f"datum.shown ? each_req_per_s_{suffix} * replicas_{suffix} : 0", "as": "rate"},
-                    {"calculate": f"datum.shown ? metric_s_{suffix} : budget_s", "as": "time"},
+                    {"calculate": f"datum.shown ? metric_s_{suffix} : {level}", "as": "time"},
                 ],
                 "mark": {"type": "point", "color": mark.colour, "shape": mark.shape, "size": 90},
                 "encoding": {
@@ -755,7 +767,11 @@ def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
     }
     budget = {
         "data": {"values": [{"name": "budget"}]},
-        "transform": [{"calculate": "budget_s", "as": "time"}, {"calculate": "0", "as": "rate"}],
+        "transform": [
+            {"calculate": level, "as": "time"},
+            {"calculate": "0", "as": "rate"},
+            {"calculate": f"{far} ? 'Budget: ' + format(budget_s, ',.3~r') + ' s, far above' : ''", "as": "words"},
+        ],
         "layer": [
             # where no line is drawn, the axis still has an end
             {"mark": {"type": "point", "opacity": 0}, "encoding": {"x": x}},
@@ -764,6 +780,15 @@ def load(fills: Sequence[Fill], *, name: str, alt: str) -> display.Shown:
                 "encoding": {
                     "color": {"datum": "Budget", "type": "nominal", "scale": hues, "legend": legend},
                     "strokeDash": {"datum": "Budget", "type": "nominal", "scale": dashes, "legend": legend},
+                    "opacity": {"condition": {"test": far, "value": 0}, "value": 1},
+                },
+            },
+            {
+                "mark": {"type": "text", "color": theme.INK.colour, "align": "left"},
+                "encoding": {
+                    "text": {"field": "words", "type": "nominal"},
+                    "x": {"value": 8},
+                    "y": {"value": 8},
                 },
             },
         ],
@@ -953,16 +978,22 @@ def _group(group: Group, page: Mapping[str, Any]) -> str:
     return f'<fieldset class="calc-group"><legend>{title}</legend>{note}\n{grid}</fieldset>'
 
 
+#: Letters of an option that half a phone holds.
+_NARROW = 12
+
+
 def _choice(name: str, page: Mapping[str, Any]) -> str:
     label, words = CHOICES[name]
     choice = page["choices"][name]
     picked = {choice["default"]: " selected"}
+    # half of a phone is too narrow for some
+    wide = " calc-wide" if max(len(text) for _, text in choice["options"]) > _NARROW else ""
     options = "".join(
         f'<option value="{html.escape(key)}"{picked.get(key, "")}>{html.escape(text)}</option>'
         for key, text in choice["options"]
     )
     return (
-        f'<div class="calc-field"><label for="calc-{name}">{html.escape(label)}</label>'
+        f'<div class="calc-field{wide}"><label for="calc-{name}">{html.escape(label)}</label>'
         f'<select id="calc-{name}" data-choice="{name}" aria-describedby="calc-{name}-help">{options}</select>'
         f'<span class="calc-help" id="calc-{name}-help">{html.escape(words)}</span></div>'
     )

@@ -14,6 +14,11 @@ UTILIZATION_TICKS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1]
 COST_TICKS = [round(digit * 10.0**power, 9) for power in range(-3, 5) for digit in (1, 2, 5)]
 
 
+#: Of a bar or mark with its name above it, since beside it a phone would have no room for it: height of its row, its
+#: own, and how far it lies below the middle of its row.
+NAMED_ROW_PX, NAMED_BAR_PX, NAMED_BAR_DOWN_PX = 38, 10, 9
+
+
 def label(base: alt.Chart, **mark: Any) -> Any:
     """Write text on a chart with a rim of paper around it, so that a line behind it does not strike it out."""
     rim = base.mark_text(stroke=theme.PAPER.colour, strokeWidth=4, strokeJoin="round", **mark)
@@ -908,8 +913,10 @@ def named_lines(
     if rule is not None:
         level = alt.Chart(pd.DataFrame([{y: rule[1], "word": rule[0]}]))
         layers.append(level.mark_rule(color=theme.API.colour).encode(y=up))
+        # away from the names
+        side, align = (4, "left") if names_at == "end" else ("width", "right")
         layers.append(
-            label(level.encode(x=alt.value(4), y=up, text="word:N"), align="left", dy=-8, color=theme.SOFT.colour)
+            label(level.encode(x=alt.value(side), y=up, text="word:N"), align=align, dy=-8, color=theme.SOFT.colour)
         )
     if points is not None:
         layers.append(_measured(points, across, up, hue, tooltip))

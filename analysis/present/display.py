@@ -42,6 +42,8 @@ SHORT = 16
 #: A column with a cell of at least so many characters holds sentences, which a phone must not fold into a thread.
 LONG = 60
 
+#: Words of column names that are written in capitals.
+ACRONYMS = {"api": "API", "gpu": "GPU", "gpus": "GPUs", "kv": "KV"}
 #: Endings of column names that are units, longest first, and how a reader sees them.
 UNIT_ENDINGS = {
     "flop_per_byte": "FLOP/byte",
@@ -229,7 +231,7 @@ def readable(column: str) -> str:
 
 
 def _sentence(name: str) -> str:
-    words = name.replace("_", " ").strip()
+    words = " ".join(ACRONYMS.get(word, word) for word in name.replace("_", " ").split())
     return words[:1].upper() + words[1:]
 
 
@@ -363,6 +365,8 @@ def markup(
         + "</tr>"
         for number, row in enumerate(zip(*cells, strict=True))
     )
+    if not body:
+        body = f'<tr><td colspan="{len(heads)}">none</td></tr>'
     choices = f' data-choices="{html.escape(json.dumps(list(chosen_by), ensure_ascii=False))}"' if chosen_by else ""
     label = html.escape(caption or "Table: " + ", ".join(heads))
     title = f"<caption>{html.escape(caption)}</caption>\n" if caption else ""

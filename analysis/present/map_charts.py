@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 
 from analysis.present import theme
-from analysis.present.charts import label
+from analysis.present.charts import NAMED_BAR_DOWN_PX, NAMED_BAR_PX, NAMED_ROW_PX, label
 
 #: Verdicts by kind: neither a decoder nor a price, so no hue of theirs.
 KIND_COLOURS = {
@@ -16,7 +16,6 @@ KIND_COLOURS = {
     "market fact": theme.STEPS[1].colour,
     "definition": theme.GRID.colour,
 }
-ROW_PX = 34
 
 
 def tally(counts: pd.DataFrame) -> Any:
@@ -30,27 +29,21 @@ def tally(counts: pd.DataFrame) -> Any:
     Returns
     -------
     altair chart
-        Each bar ends in its number, its kind, and how many are close.
+        Each bar ends in its number; above it stand the verdict, its kind, and how many are close.
 
     Examples
     --------
     >>> frame = pd.DataFrame({"verdict": ["holds"], "kind": ["computed"], "statements": [9], "close": [2]})
     >>> tally(frame).to_dict()["layer"][0]["encoding"]["y"]["sort"]
-    ['holds']
+    ['holds · computed, 2 close']
     """
-    words = [
-        f"{count} · {kind}" + (f", {close} close" if close else "")
-        for count, kind, close in zip(counts["statements"], counts["kind"], counts["close"], strict=True)
+    names = [
+        f"{verdict} · {kind}" + (f", {close} close" if close else "")
+        for verdict, kind, close in zip(counts["verdict"], counts["kind"], counts["close"], strict=True)
     ]
-    base = alt.Chart(counts.assign(words=words)).encode(
-        y=alt.Y("verdict:N", sort=list(dict.fromkeys(counts["verdict"])), title=None, axis=alt.Axis(ticks=False)),
-        x=alt.X(
-            "statements:Q",
-            title="Statements",
-            # room for the words behind the longest bar
-            scale=alt.Scale(domain=[0, 1.6 * float(counts["statements"].max())]),
-            axis=alt.Axis(tickMinStep=1, tickCount=5, grid=False),
-        ),
+    base = alt.Chart(counts.assign(name=names)).encode(
+        # words stand above the bars: beside them a phone would have no room for bars
+        y=alt.Y("name:N", sort=names, title=None, axis=None),
         tooltip=[
             alt.Tooltip("verdict:N", title="Verdict"),
             alt.Tooltip("kind:N", title="Kind"),
@@ -58,16 +51,24 @@ def tally(counts: pd.DataFrame) -> Any:
             alt.Tooltip("close:Q", title="Of these close"),
         ],
     )
-    bars = base.mark_bar().encode(
+    x = alt.X(
+        "statements:Q",
+        title="Statements",
+        # room for the number behind the longest bar
+        scale=alt.Scale(domain=[0, 1.12 * float(counts["statements"].max())]),
+        axis=alt.Axis(tickMinStep=1, tickCount=5, grid=False),
+    )
+    bars = base.mark_bar(height=NAMED_BAR_PX, yOffset=NAMED_BAR_DOWN_PX).encode(
+        x=x,
         color=alt.Color(
             "kind:N",
             scale=alt.Scale(domain=list(KIND_COLOURS), range=list(KIND_COLOURS.values())),
             legend=None,
-        )
+        ),
     )
-    texts = label(base.encode(text="words:N"), align="left", dx=6)
-    height = ROW_PX * counts["verdict"].nunique()
-    return alt.layer(bars, texts).properties(width="container", height=height)
+    numbers = label(base.encode(x=x, text="statements:Q"), align="left", dx=5, dy=NAMED_BAR_DOWN_PX)
+    called = label(base.encode(x=alt.value(2), text="name:N"), align="left", dy=-7)
+    return alt.layer(bars, numbers, called).properties(width="container", height=NAMED_ROW_PX * len(counts))
 
 
 PERCENT = "~%"
@@ -76,7 +77,7 @@ MOST_BARS = 8
 
 
 def chances(frame: pd.DataFrame) -> Any:
-    """Draw the chance of each decision, with the share of the space that has no answer written behind it.
+    """Draw the chance of each decision, its name above it with the share of the space that has no answer.
 
     Parameters
     ----------
@@ -94,12 +95,13 @@ def chances(frame: pd.DataFrame) -> Any:
     >>> chances(pd.DataFrame(row)).to_dict()["layer"][0]["mark"]["type"]
     'rule'
     """
-    words = [
-        f"{chance:.0%}" + (f", no answer in {gone:.0%}" if gone > 0 else "")
-        for chance, gone in zip(frame["chance"], frame["undefined"], strict=True)
+    names = [
+        f"{decision}: {chance:.0%}" + (f", no answer in {gone:.0%}" if gone > 0 else "")
+        for decision, chance, gone in zip(frame["decision"], frame["chance"], frame["undefined"], strict=True)
     ]
-    base = alt.Chart(frame.assign(words=words)).encode(
-        y=alt.Y("decision:N", sort=list(frame["decision"]), title=None, axis=alt.Axis(ticks=False)),
+    base = alt.Chart(frame.assign(name=names)).encode(
+        # names stand above the marks, as with bars
+        y=alt.Y("name:N", sort=names, title=None, axis=None),
         tooltip=[
             alt.Tooltip("decision:N", title="Decision"),
             alt.Tooltip("chance:Q", title="Share of yes", format=".1%"),
@@ -112,10 +114,12 @@ def chances(frame: pd.DataFrame) -> Any:
         .mark_rule(color=theme.SOFT.colour, strokeDash=[4, 3])
         .encode(x=alt.X("half:Q", scale=alt.Scale(domain=[0, 1])))
     )
-    interval = base.mark_rule(color=theme.INK.colour, strokeWidth=4).encode(x=alt.X("low:Q"), x2="high:Q")
-    marks = base.mark_point(color=theme.INK.colour, size=80).encode(x=x)
-    texts = label(base.encode(x=x, text="words:N"), align="left", dx=10, dy=-12)
-    return alt.layer(coin, interval, marks, texts).properties(width="container", height=2 * ROW_PX * len(frame))
+    interval = base.mark_rule(color=theme.INK.colour, strokeWidth=4, yOffset=NAMED_BAR_DOWN_PX).encode(
+        x=alt.X("low:Q"), x2="high:Q"
+    )
+    marks = base.mark_point(color=theme.INK.colour, size=80, yOffset=NAMED_BAR_DOWN_PX).encode(x=x)
+    called = label(base.encode(x=alt.value(2), text="name:N"), align="left", dy=-7)
+    return alt.layer(coin, interval, marks, called).properties(width="container", height=NAMED_ROW_PX * len(frame))
 
 
 def influence(frame: pd.DataFrame) -> Any:
@@ -139,7 +143,8 @@ def influence(frame: pd.DataFrame) -> Any:
     """
     shown = frame.head(MOST_BARS)
     names = [f"{called} ({origin})" for called, origin in zip(shown["called"], shown["origin"], strict=True)]
-    shown = shown.assign(name=names, words=[f"{value:.0%}" for value in shown["index"]])
+    # what lies around zero has no sign once it is rounded
+    shown = shown.assign(name=names, words=[f"{round(value, 2) + 0.0:.0%}" for value in shown["index"]])
     # room for the number behind the longest bar, on a phone too
     scale = alt.Scale(domain=[min(0.0, float(shown["low"].min())), 1.25 * max(float(shown["high"].max()), 0.1)])
     base = alt.Chart(shown).encode(
@@ -154,13 +159,17 @@ def influence(frame: pd.DataFrame) -> Any:
         ],
     )
     axis = alt.Axis(format=PERCENT, tickCount=5, grid=False)
-    bars = base.mark_bar(color=theme.STEPS[2].colour, height=10, yOffset=9).encode(
+    bars = base.mark_bar(color=theme.STEPS[2].colour, height=NAMED_BAR_PX, yOffset=NAMED_BAR_DOWN_PX).encode(
         x=alt.X("index:Q", title="Variance that it explains alone", scale=scale, axis=axis)
     )
-    intervals = base.mark_rule(color=theme.INK.colour, yOffset=9).encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
-    numbers = label(base.encode(x=alt.X("high:Q", scale=scale), text="words:N"), align="left", dx=5, dy=9)
+    intervals = base.mark_rule(color=theme.INK.colour, yOffset=NAMED_BAR_DOWN_PX).encode(
+        x=alt.X("low:Q", scale=scale), x2="high:Q"
+    )
+    numbers = label(
+        base.encode(x=alt.X("high:Q", scale=scale), text="words:N"), align="left", dx=5, dy=NAMED_BAR_DOWN_PX
+    )
     called = label(base.encode(x=alt.value(2), text="name:N"), align="left", dy=-7)
-    height = 38 * len(shown)
+    height = NAMED_ROW_PX * len(shown)
     return alt.layer(bars, intervals, numbers, called).properties(width="container", height=height)
 
 
@@ -204,6 +213,14 @@ def along(frame: pd.DataFrame, *, title: str, logarithmic: bool = True) -> Any:
     return alt.layer(lines, texts).properties(width="container", height=theme.HEIGHT)
 
 
+#: What a reader calls the options of the map: the same words on the map, in its key, its tables and its prose.
+OPTION_NAMES = {
+    "API": "API",
+    "autoregressive": "token by token",
+    "speculative": "with drafts",
+    "diffusion": "diffusion",
+    "infeasible": "infeasible",
+}
 #: The options of the map in the hues of the book; where nothing is possible the paper shows through.
 OPTION_COLOURS = {
     "API": theme.API.colour,
@@ -228,7 +245,7 @@ def decision_map(cells: pd.DataFrame, names: pd.DataFrame) -> Any:
     Returns
     -------
     altair chart
-        Both axes logarithmic; every region carries its name.
+        Both axes logarithmic; every region carries its name (`OPTION_NAMES`), and the key has them all.
 
     Examples
     --------
@@ -237,6 +254,7 @@ def decision_map(cells: pd.DataFrame, names: pd.DataFrame) -> Any:
     >>> decision_map(pd.DataFrame(cell), pd.DataFrame(name)).to_dict()["params"][0]["bind"]["options"]
     ['a']
     """
+    cells, names = (frame.assign(option=frame["option"].map(OPTION_NAMES)) for frame in (cells, names))
     settings = list(dict.fromkeys(cells["setting"]))
     chosen = alt.param(
         name="shown_setting",
@@ -259,8 +277,9 @@ def decision_map(cells: pd.DataFrame, names: pd.DataFrame) -> Any:
             y2="top:Q",
             color=alt.Color(
                 "option:N",
-                scale=alt.Scale(domain=list(OPTION_COLOURS), range=list(OPTION_COLOURS.values())),
-                legend=None,
+                scale=alt.Scale(domain=list(OPTION_NAMES.values()), range=list(OPTION_COLOURS.values())),
+                # a region too narrow for its name is found by its colour
+                legend=alt.Legend(title=None, symbolStrokeColor=theme.SOFT.colour, symbolStrokeWidth=1),
             ),
             tooltip=[
                 alt.Tooltip("option:N", title="Cheapest"),

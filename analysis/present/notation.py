@@ -1,32 +1,33 @@
-"""The symbol table as a frame for the notation page."""
+"""The symbol table as frames for the notation page."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-from analysis.symbols import TABLE
+from analysis.symbols import SUBJECTS, TABLE
 
 
-def notation() -> pd.DataFrame:
-    """List every symbol with its LaTeX, its name in the code, its unit and its meaning.
+def notation() -> dict[str, pd.DataFrame]:
+    """List every symbol with its LaTeX, its name in the code, its unit and its meaning, by subject.
 
     Returns
     -------
-    DataFrame
-        Columns ``symbol`` (LaTeX), ``means``, ``unit``, ``code``, in the order of declaration; a symbol that
-        stands for a conversion constant shows its value as its LaTeX.
+    dict of str to DataFrame
+        For each of `analysis.symbols.SUBJECTS` the columns ``symbol`` (LaTeX), ``means``, ``unit``, ``code``, in the
+        order of declaration; a symbol that stands for a conversion constant shows its value as its LaTeX.
 
     Examples
     --------
-    >>> notation().set_index("code").loc["utilization", "symbol"]
+    >>> notation()["What a token costs"].set_index("code").loc["utilization", "symbol"]
     'u'
     """
-    return pd.DataFrame(
-        [
-            {"symbol": known.latex, "means": known.means, "unit": _unit(str(known.unit)), "code": name}
-            for name, known in TABLE.items()
-        ]
-    )
+    found: dict[str, list[dict[str, str]]] = {}
+    subject = ""
+    for name, known in TABLE.items():
+        subject = SUBJECTS.get(name, subject)
+        row = {"symbol": known.latex, "means": known.means, "unit": _unit(str(known.unit)), "code": name}
+        found.setdefault(subject, []).append(row)
+    return {subject: pd.DataFrame(rows) for subject, rows in found.items()}
 
 
 def _unit(text: str) -> str:

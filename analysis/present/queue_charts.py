@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 
 from analysis.present import theme
-from analysis.present.charts import COST_TICKS, label
+from analysis.present.charts import COST_TICKS, NAMED_BAR_DOWN_PX, NAMED_ROW_PX, label
 
 
 def counts(rows: pd.DataFrame, *, x_title: str, name_title: str, rule: tuple[str, float] | None = None) -> Any:
@@ -97,12 +97,7 @@ def prices(rows: pd.DataFrame, *, x_title: str) -> Any:
         scale=alt.Scale(type="log", nice=False, domain=[low / 1.4, high * 2.2]),
         axis=alt.Axis(values=COST_TICKS, format="~g"),
     )
-    y = alt.Y(
-        "name:N",
-        title=None,
-        sort=list(rows["name"]),
-        axis=alt.Axis(labelLimit=230, labelOverlap=False, ticks=False, domain=False, grid=True),
-    )
+    y = alt.Y("name:N", title=None, sort=list(rows["name"]), axis=None)
     base = alt.Chart(rows).encode(
         x=x,
         y=y,
@@ -127,6 +122,7 @@ def prices(rows: pd.DataFrame, *, x_title: str) -> Any:
         legend=legend,
     )
     return alt.layer(
-        label(base.encode(text=alt.Text("usd:Q", format=",.2~r")), align="left", dx=9),
-        base.mark_point(size=90, opacity=1).encode(color=hue, shape=shape),
-    ).properties(width="container", height=26 * len(rows))
+        label(base.encode(text=alt.Text("usd:Q", format=",.2~r")), align="left", dx=9, dy=NAMED_BAR_DOWN_PX),
+        base.mark_point(size=90, opacity=1, yOffset=NAMED_BAR_DOWN_PX).encode(color=hue, shape=shape),
+        label(base.encode(x=alt.value(2), text="name:N"), align="left", dy=-7),
+    ).properties(width="container", height=NAMED_ROW_PX * len(rows))

@@ -21,7 +21,7 @@ NOT_HELD = "does not fit"
 
 
 def winner_map(cells: pd.DataFrame, *, x: str, y: str, x_title: str, y_title: str) -> Any:
-    """Draw a map of winners: a letter and the lead in percent in each cell, the winner as its shade.
+    """Draw a map of winners: a letter above the lead in percent in each cell, the winner as its shade.
 
     Parameters
     ----------
@@ -72,8 +72,9 @@ def winner_map(cells: pd.DataFrame, *, x: str, y: str, x_title: str, y_title: st
             alt.Tooltip("lead:Q", title="Lead over the second", format=".2f"),
         ],
     )
-    texts = base.mark_text(color=theme.INK.colour, fontSize=12).encode(text="text:N")
-    return alt.layer(squares, texts).properties(width="container", height=30 * int(shown[y].nunique()))
+    # one above the other, since a cell of a phone is hardly wider than three digits
+    texts = base.mark_text(color=theme.INK.colour, lineBreak=" ", lineHeight=13, dy=-6).encode(text="text:N")
+    return alt.layer(squares, texts).properties(width="container", height=38 * int(shown[y].nunique()))
 
 
 def predicted_two_ways(rows: pd.DataFrame, *, title: str) -> Any:

@@ -281,6 +281,8 @@ _ICON = re.compile(r'class="[^"]*\b(?:fas|fa-solid|far|fa-regular|fab|fa-brands)
 _REPAIRS = {
     '<div id="pst-primary-sidebar" class': '<div id="pst-primary-sidebar" role="navigation" aria-label="Book" class',
     'role="doc-biblioentry"': 'role="listitem"',
+    # where no script chooses a theme, there are colours too
+    ' data-theme="auto">': ' data-theme="light">',
 }
 #: What only the page of results needs: the index of all words, and what looks into it.
 _SEARCH = re.compile(r'<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>\n?')

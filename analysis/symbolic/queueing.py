@@ -240,4 +240,4 @@ def erlang_c(servers: int) -> Expr:
 def _positive_below(root: Expr) -> Expr:
     """Write a fraction so that 1 stands before the minus below the line."""
     above, below = fraction(simplify(root))
-    return -above / -below if below.subs(ARRIVALS, 0).is_negative else above / below
+    return -above / -below

@@ -3,7 +3,10 @@
 For each module a scratch tree with the package, the tables and the module's own tests; mutmut makes the changes, runs
 the tests that reach the changed function, and says which changes survived. Left alone are texts (a message may be
 worded anew), what a refusal says, and the name that a door puts into its message; the condition that leads to a
-refusal is changed like any other.
+refusal is changed like any other. So is `analysis.model.simulation.compiled`: numba compiles it before mutmut could
+switch a change on, and the same rules in plain Python are changed instead.
+
+``MUTANTS_CHILDREN`` says how many changes are tested at a time, by default as many as there are processors.
 """
 
 from __future__ import annotations
@@ -18,18 +21,23 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRATCH = ROOT / "build" / "mutants"
-#: The tests of each module: those that call it on purpose, not those that happen to pass through it.
+#: The tests of each module: those that call it on purpose, not those that happen to pass through it. Left out is what
+#: is built once and compared as a whole (`symbolic.workload`), or simulates (`evidence.waiting`): a minute each change.
 TESTS = {
-    "model/batching.py": ("test_model_batching.py", "test_curves.py"),
+    "model/batching.py": ("test_model_batching.py",),
+    "model/capacity.py": ("test_model_capacity.py",),
     "model/cost.py": ("test_model_cost.py", "test_symbolic_cost.py"),
     "model/decoders.py": ("test_by_hand.py", "test_model_decoders.py"),
     "model/decoding.py": ("test_by_hand.py", "test_model_decoding.py", "test_symbolic_decoding.py"),
-    "model/head_to_head.py": ("test_model_head_to_head.py", "test_symbolic_decoders.py"),
+    "model/head_to_head.py": ("test_model_head_to_head.py",),
     "model/ownership.py": ("test_by_hand.py", "test_model_ownership.py"),
     "model/prefill.py": ("test_by_hand.py", "test_model_prefill.py"),
-    "model/queueing.py": ("test_model_queueing.py", "test_symbolic_queueing.py"),
-    "model/capacity.py": ("test_model_capacity.py", "test_model_queueing.py"),
+    "model/queueing.py": ("test_model_queueing.py",),
+    "model/replayed.py": ("test_model_replayed.py",),
     "model/roofline.py": ("test_by_hand.py", "test_model_roofline.py"),
+    "model/simulation/plain.py": ("test_model_simulation.py",),
+    "model/sparse.py": ("test_model_sparse.py",),
+    "model/sweep.py": ("test_model_sweep.py",),
     "model/transformer.py": ("test_model_transformer.py",),
     "symbolic/cost.py": ("test_symbolic_cost.py", "test_model_cost.py", "test_model_ownership.py"),
     "symbolic/decoding.py": ("test_symbolic_decoding.py", "test_model_decoding.py", "test_model_batching.py"),
@@ -37,7 +45,16 @@ TESTS = {
     "symbolic/queueing.py": ("test_symbolic_queueing.py", "test_model_queueing.py"),
     "symbolic/roofline.py": ("test_symbolic_roofline.py", "test_model_roofline.py"),
     "symbolic/transformer.py": ("test_symbolic_transformer.py", "test_model_transformer.py"),
+    "evidence/accuracy.py": ("test_accuracy.py",),
+    "evidence/calibration.py": ("test_calibration.py",),
+    "evidence/claims/registry.py": ("test_claims.py",),
+    "evidence/claims/verdict.py": ("test_claims.py",),
+    "evidence/curves.py": ("test_curves.py",),
+    "evidence/decisions.py": ("test_decisions.py",),
+    "evidence/diffusion.py": ("test_evidence_diffusion.py",),
     "evidence/scenarios.py": ("test_scenarios.py",),
+    "evidence/sparse.py": ("test_evidence_sparse.py",),
+    "evidence/speculation.py": ("test_evidence_speculation.py",),
     "evidence/validation.py": ("test_validation.py",),
 }
 CONFIG = """
@@ -126,7 +143,7 @@ def mutmut(folder: Path, *arguments: str) -> str:
 def survivors(module: str) -> tuple[int, int, list[str]]:
     """Change one module; return how many changes were noticed, how many there were, and those that were not."""
     folder = tree(module)
-    mutmut(folder, "run", "--max-children", str(os.cpu_count() or 1))
+    mutmut(folder, "run", "--max-children", os.environ.get("MUTANTS_CHILDREN", str(os.cpu_count() or 1)))
     found = json.loads((folder / "mutants" / "analysis" / f"{module}.meta").read_text())["exit_code_by_key"]
     alive = sorted(name for name, status in found.items() if status in (0, 33, None))
     shown = []

@@ -289,6 +289,9 @@ def test_keyboard_alone_suffices(visit: look.Visit) -> None:
     page.evaluate(SET, [{}, {}])
     assert page.evaluate(READ, ["in_prompt"])[0]["in_prompt"] == 3000
     assert page.inner_text(".calc-sentence") != live
+    page.keyboard.press("ArrowUp")
+    page.evaluate(SET, [{}, {}])
+    assert page.evaluate(READ, ["in_prompt"])[0]["in_prompt"] == 3100
     page.focus('[data-slider="in_day_share"]')
     before = page.evaluate(READ, ["in_day_share"])[0]["in_day_share"]
     page.keyboard.press("ArrowRight")

@@ -72,6 +72,12 @@ def test_buttons_work_without_inline_handlers(context: Any, site: Path, origin: 
     visit.page.locator(".dropdown-download-buttons > button").click()
     visit.page.locator(".btn-download-pdf-button").click()
     assert visit.page.evaluate("window.printed")
+    # without the side bar the column is wider, and the charts with it
+    narrow = visit.page.evaluate("document.querySelector('.chart').clientWidth")
+    visit.page.locator(".primary-toggle:visible").first.click()
+    follows = """(before) => [...document.querySelectorAll(".chart")].every((chart) => chart.clientWidth > before + 50
+        && Math.abs(chart.clientWidth - chart.querySelector("svg").getAttribute("width")) < 3)"""
+    visit.page.wait_for_function(follows, arg=narrow)
     visit.page.evaluate("localStorage.clear()")
     visit.page.close()
     assert visit.problems == []
@@ -95,6 +101,9 @@ def test_numbers_of_a_chart_unfold(context: Any, origin: str) -> None:
     details.locator("summary").click()
     assert details.locator("tbody tr").first.is_visible()
     visit.check_width()
+    # a table that is wider than the phone says so, and its caption does not scroll out of it
+    caption = visit.page.locator(".table-scroll[data-wide] caption").first.bounding_box()
+    assert caption["x"] + caption["width"] <= look.PHONE["width"]
     visit.page.close()
     assert visit.problems == []
 

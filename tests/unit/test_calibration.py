@@ -4,11 +4,13 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis.evidence import calibration
 from analysis.evidence.cases import shipped_cases
 from analysis.inputs import InputError
+from analysis.model import decoding
 from analysis.reference import efficiency as reached
 from analysis.reference.tables import DATA
 
@@ -109,6 +111,95 @@ def test_a_large_cohort_counts_like_the_root_of_its_rows():
     (large, many), (small, few) = sizes.most_common()[0], sizes.most_common()[-1]
     assert many > 10 * few
     assert share[large] / share[small] == pytest.approx((many / few) ** 0.5)
+
+
+def test_the_mean_row_counts_like_one():
+    """Four rows of one cohort weigh half each, a row of its own weighs one: 0.5 and 1 over their mean of 0.6."""
+    one, other = CASES[0], next(case for case in CASES if calibration.cohort(case) != calibration.cohort(CASES[0]))
+    assert calibration.weights([one, one, other, one, one]) == pytest.approx(np.array([5, 5, 10, 5, 5]) / 6)
+    assert calibration.weights(CASES).mean() == pytest.approx(1)
+
+
+def test_a_constant_has_its_own_prior_before_that_of_its_kind():
+    assert calibration.prior("narrow.mfu").middle == 0.85
+    assert calibration.prior("hopper.mfu") == calibration.prior("ada.mfu") == calibration.PRIORS["mfu"]
+    with pytest.raises(KeyError, match="speed"):
+        calibration.prior("hopper.speed")
+
+
+def test_a_pair_of_its_own_comes_before_the_rest_of_its_source():
+    assert calibration.set_of("trtllm-0.17", "h200-sxm") == "validation"
+    assert calibration.set_of("trtllm-0.17", "h100-sxm") == "fit"
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        ("gpt-fast,h100-sxm,test,why", "row 3, column set: got 'test'"),
+        ("gpt-fast,h100-sxm,,why", "row 3, column set: got nothing"),
+        ("nobody,any,fit,why", "row 3, column source: got 'nobody'"),
+        (",any,fit,why", "row 3, column source: got nothing"),
+        ("gpt-fast,h100-sxm,fit,", "row 3, column reason: got nothing"),
+        ("gpt-fast,any,validation,why", "row 3, column accelerator: got 'any'"),
+    ],
+)
+def test_a_damaged_table_of_sets_is_refused(tmp_path, monkeypatch, row, named):
+    head = "source,accelerator,set,reason\ngpt-fast,any,fit,why\n"
+    path = tmp_path / "measured_sets.csv"
+    monkeypatch.setattr(calibration, "DATA", tmp_path)
+    path.write_text(f"{head}gpt-fast,h100-sxm,validation,why\n", encoding="utf-8")
+    assert calibration.declared_sets.__wrapped__()["set"].tolist() == ["fit", "validation"]
+    path.write_text(f"{head}{row}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=f"measured_sets.csv {named}"):
+        calibration.declared_sets.__wrapped__()
+
+
+def test_stacked_cases_are_predicted_as_one_by_one():
+    """The sum over the passes of each case by the model itself, a time or the tokens made in it."""
+    some = [*CASES[::23], *[case for case in shipped_cases()[0] if case.tokens is None][::23]]
+    values = {name: constant.value for name, constant in reached.constants().items()}
+    stack = calibration.Stack(some)
+    found = stack.predicted(stack.efficiency(values))
+    for case, predicted in zip(some, found, strict=True):
+        of = reached.efficiency(case.replica, case.measured.engine)
+        assert predicted == pytest.approx(case.predicted(decoding.schedule_s(case.steps, case.replica, of)))
+    measured = np.array([case.measured.value for case in some])
+    assert stack.log_error(values) == pytest.approx(np.log(found / measured))
+
+
+def test_a_constant_counts_the_rows_that_use_it(fitted):
+    """Bandwidth and peak of a generation are in every row of its parts."""
+    for family in ("ada", "ampere", "cdna3", "hopper"):
+        of = [case for case in CASES if reached.group("accelerator", case.measured.accelerator) == family]
+        assert fitted.rows[f"{family}.mbu"] == len(of)
+    assert fitted.rows["prompt.layer"] <= len(CASES)
+
+
+def test_constants_are_written_with_three_digits_inside_their_intervals(monkeypatch, tmp_path, capsys):
+    """Sorted by name; an end on the wrong side of the value, by rounding of a tight bound, is the value."""
+    found = calibration.Fit(
+        constants={"native.layer": 74.8123, "hopper.mbu": 0.95, "phase.overlap": 1.5},
+        low={"native.layer": 60.04, "hopper.mbu": 0.951},
+        high={"native.layer": 89.96, "hopper.mbu": 0.949},
+        correlation=pd.DataFrame(),
+        rows={"native.layer": 12, "hopper.mbu": 30},
+    )
+    lines = [
+        ["hopper.mbu", "0.95", "0.95", "0.95", "1", "30"],
+        ["native.layer", "74.8", "60", "90", "us", "12"],
+        ["phase.overlap", "1.5", "1", "3", "1", str(len(CASES))],
+    ]
+    monkeypatch.setattr(calibration, "fitting_cases", lambda: CASES)
+    assert calibration.table(found) == lines
+    monkeypatch.setattr(calibration, "fit", lambda cases: {id(CASES): found}[id(cases)])
+    monkeypatch.setattr(calibration, "DATA", tmp_path / "data")
+    (tmp_path / "data").mkdir()
+    calibration.main()
+    assert capsys.readouterr().out == f"data/derived/efficiency.csv: 3 constants from {len(CASES)} rows\n"
+    written = reached.load_constants(tmp_path / "data" / "derived" / "efficiency.csv")
+    assert {name: (c.value, c.low, c.high, c.unit, c.rows) for name, c in written.items()} == {
+        line[0]: (*map(float, line[1:4]), line[4], int(line[5])) for line in lines
+    }
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,16 @@ import pytest
 
 from analysis.evidence.claims import ledger, registry
 from analysis.evidence.claims.registry import Context, Counterfactual, Evidence, Outcome, Stated, Structure, claim
-from analysis.evidence.claims.verdict import by_choice, evaluate, flipped, limits, verdict_of_share
+from analysis.evidence.claims.verdict import (
+    bisect,
+    by_choice,
+    evaluate,
+    find_boundary,
+    flipped,
+    limits,
+    share_where,
+    verdict_of_share,
+)
 from analysis.evidence.scenarios import Choice, Range, fixed
 from analysis.reference.tables import SNAPSHOT
 
@@ -23,18 +32,27 @@ def empty_registry(monkeypatch):
 
 
 def computed(test, *, quantifier="typically", space=None, apply=None, **more):
-    """Register one computed claim about x and y and return it."""
-    test.__doc__ = test.__doc__ or "An example."
+    """Register one computed claim about x and y and return it; every step must ask about the same day."""
+
+    def space_of_today(context):
+        assert context is TODAY
+        return space or {"x": UNIT, "y": OTHER}
+
+    def test_of_today(point, context):
+        assert context is TODAY
+        return test(point, context)
+
+    test_of_today.__doc__ = test.__doc__ or "An example."
     claim(
         "C99",
         kind="computed",
         stated_in="addition",
         chapter="cost",
         quantifier=quantifier,
-        space=lambda context: space or {"x": UNIT, "y": OTHER},
+        space=space_of_today,
         counterfactual=Counterfactual("x is 1", apply or (lambda s: fixed(s, x=1.0))),
         **more,
-    )(test)
+    )(test_of_today)
     return registry.REGISTRY["C99"]
 
 
@@ -65,6 +83,18 @@ def test_verdict_and_closeness_by_quantifier(quantifier, threshold, verdict, clo
     assert found.verdict == verdict
     assert found.share_true == pytest.approx((3 - threshold) / 2, abs=0.002)
     assert found.close == close
+    assert (found.claim.id, found.context) == ("C99", TODAY)
+
+
+def test_ranges_are_doubled_and_not_more():
+    """All of 1 to 3 and of 0 to 4 but its last 1.3 % lie above 0.05; of -1 to 5, thrice as wide, 17 % do not."""
+    found = evaluate(computed(above(0.05), quantifier="always"), TODAY)
+    assert (found.verdict, found.share_true, found.close) == ("holds", 1, False)
+
+
+def test_nothing_true_is_an_agreement_too():
+    found = evaluate(computed(above(3.5)), TODAY)
+    assert (found.verdict, found.decided_by) == ("fails", "every sample agrees")
 
 
 def test_shares_at_the_limits():
@@ -92,7 +122,8 @@ def test_boundary_names_the_input_its_threshold_accuracy_and_bisected_value():
 
 def test_boundary_below_a_threshold():
     found = evaluate(computed(lambda point, context: Outcome(point["y"] <= 1.5)), TODAY)
-    assert (found.boundary.input, found.boundary.true_when) == ("y", "at most")
+    assert (found.boundary.input, found.boundary.true_when, found.boundary.accuracy) == ("y", "at most", 1)
+    assert found.boundary.threshold == pytest.approx(1.5, abs=0.002)
     assert found.boundary.bisected == pytest.approx(1.5, abs=1e-6)
 
 
@@ -118,6 +149,124 @@ def test_a_verdict_for_each_value_of_a_choice():
     assert frame["share_true"].tolist() == pytest.approx([0.4, 1], abs=0.002)
     with pytest.raises(KeyError, match="x of C99 is a range"):
         by_choice(found, "x", TODAY)
+
+
+TEN = Range(1, 10, "ten points by hand", scale="uniform")
+COUNTED = np.arange(1.0, 11.0)
+
+
+def by_hand(answers, **other):
+    """Find the boundary of points 1, 2, 3, ... with these answers, T or F, and other inputs beside."""
+    true = np.array([answer == "T" for answer in answers])
+    points = {"x": COUNTED[: len(true)], **{name: np.array(values) for name, values in other.items()}}
+    space = {
+        name: TEN if values.dtype == float else Choice(tuple(values), "by hand") for name, values in points.items()
+    }
+    return find_boundary(space, points, true, lambda at: at["x"] > 5)
+
+
+def test_a_threshold_makes_the_fewest_errors():
+    """Of ten, one error each, at 3."""
+    found = by_hand("FFTFFTTTTT")
+    assert (found.input, found.true_when, found.threshold, found.accuracy) == ("x", "above", 5, 0.9)
+    assert found.bisected == pytest.approx(5, abs=1e-6)
+    found = by_hand("TTFTTTFFFF")
+    assert (found.input, found.true_when, found.threshold, found.accuracy) == ("x", "at most", 6, 0.9)
+
+
+def test_the_most_accurate_input_decides_whichever_way_it_points():
+    """X separates all above 5, y nine of ten at most 5."""
+    found = by_hand("FFFFFTTTTT", y=[10.0, 9, 8, 7, 5, 6, 4, 3, 2, 1])
+    assert (found.input, found.true_when, found.accuracy) == ("x", "above", 1)
+    found = by_hand("FFFFTFTTTT", y=[10.0, 9, 8, 7, 5, 6, 4, 3, 2, 1])
+    assert (found.input, found.true_when, found.threshold, found.accuracy) == ("y", "at most", 5, 1)
+
+
+def test_a_threshold_decides_from_half_of_the_errors_on():
+    """Of eight, four are true: above 2 errs twice (4 and 6), half of four. Alternating answers leave three errors."""
+    found = by_hand("FFTFTFTT")
+    assert (found.true_when, found.threshold, found.accuracy) == ("above", 2, 0.75)
+    assert by_hand("FTFTFTFT") is None
+    assert by_hand("TTTTTTTT") is None
+
+
+def test_of_two_thresholds_as_good_the_upper_end_is_told():
+    """At most 3 errs at 1, above 1 errs at 4."""
+    found = by_hand("FTTF")
+    assert (found.true_when, found.threshold, found.accuracy) == ("at most", 3, 0.75)
+
+
+def test_a_value_is_called_true_where_most_of_its_samples_are():
+    """Of c two in five are true, of b half: neither is most. Two of c and one of b err, of fourteen."""
+    kinds = list("aaabbcccccdddd")
+    true = np.array([*"TTT", *"TF", *"TTFFF", *"FFFF"]) == "T"
+    found = find_boundary({"kind": Choice(tuple("abcd"), "by hand")}, {"kind": np.array(kinds)}, true, lambda at: true)
+    assert (found.true_when, found.threshold, found.bisected) == ("is", "a", None)
+    assert found.accuracy == pytest.approx(11 / 14)
+
+
+def test_the_fewer_values_are_named():
+    """True at three of four: it is told where not. At two of four: where."""
+    space = {"x": UNIT, "kind": Choice(("a", "b", "c", "d"), "an example")}
+    three = computed(lambda point, context: Outcome(point["kind"] != "c"), space=space)
+    assert evaluate(three, TODAY).decided_by == "true where kind is not c"
+    registry.REGISTRY.clear()
+    two = computed(lambda point, context: Outcome(np.isin(point["kind"], ["a", "b"])), space=space)
+    assert evaluate(two, TODAY).decided_by == "true where kind is a or b"
+
+
+def test_a_test_that_flips_beyond_the_range_does_not_flip_in_it():
+    assert bisect({"x": UNIT}, "x", lambda at: at["x"] > 3.5) is None
+    assert bisect({"x": UNIT}, "x", lambda at: at["x"] > 2.75) == pytest.approx(2.75, abs=1e-6)
+
+
+def odd(point):
+    """Half of all samples, and no single input tells which."""
+    return (point["y"] > 2) ^ (point["z"] > 2)
+
+
+@pytest.mark.parametrize(("inputs", "called"), [({}, "a x"), ({"a_x": "the x,"}, "the x")])
+def test_what_matters_most_is_told_where_no_input_decides(inputs, called):
+    """Of the lower half of x one half can be true, and half of that is odd: a quarter. The rest: 38 % on both sides."""
+    space = {"a_x": UNIT, "y": UNIT, "z": UNIT, "kind": Choice(("a", "b"), "an example")}
+    found = computed(lambda point, context: Outcome(odd(point) & (point["a_x"] > 1.5)), space=space, inputs=inputs)
+    told = evaluate(found, TODAY).decided_by
+    assert told == (
+        f"no single input decides; {called} matters most: true in 25% of its lower half and 50% of its upper"
+    )
+
+
+def test_up_to_eight_values_are_told_one_by_one():
+    """Value k lets k of eight pass, and half of them are odd: 6 % at 1, 50 % at 8."""
+    space = {"x": UNIT, "y": UNIT, "z": UNIT, "k": Choice(tuple(range(1, 9)), "an example")}
+    found = computed(lambda point, context: Outcome(odd(point) & (point["x"] > 3 - point["k"] / 4)), space=space)
+    told = evaluate(found, TODAY).decided_by
+    assert told == "no single input decides; k matters most: true in 6% (1) to 50% (8)"
+
+
+def test_nine_values_are_told_by_halves():
+    """The middle one, 5, belongs to the lower half."""
+    space = {"y": UNIT, "z": UNIT, "k": Choice(tuple(range(1, 10)), "an example")}
+    found = computed(lambda point, context: Outcome(odd(point) & (point["k"] > 5)), space=space)
+    told = evaluate(found, TODAY).decided_by
+    assert told == "no single input decides; k matters most: true in 0% of its lower half and 50% of its upper"
+
+
+def test_a_share_with_some_inputs_otherwise():
+    """X above 1.5 is true on three quarters of 1 to 3, on half of 1 to 2, and at 2."""
+    found = computed(above(1.5))
+    assert share_where(found, TODAY) == pytest.approx(0.75, abs=0.002)
+    assert share_where(found, TODAY, x=Range(1, 2, "narrower", scale="uniform")) == pytest.approx(0.5, abs=0.002)
+    assert share_where(found, TODAY, x=Choice((1.0, 2.0, 3.0), "three")) == pytest.approx(2 / 3, abs=0.002)
+    assert share_where(found, TODAY, x=2.0, y=1.0) == 1
+    with pytest.raises(KeyError, match="no input z"):
+        share_where(found, TODAY, z=1.0)
+
+
+def test_a_share_of_what_has_no_samples_is_refused():
+    claim("C98", kind="definition", stated_in="both", chapter="cost")(above(1))
+    with pytest.raises(TypeError, match="claim C98 has no samples"):
+        share_where(registry.REGISTRY["C98"], TODAY)
 
 
 def test_undefined_samples_are_counted_apart_never_as_false():
@@ -154,6 +303,7 @@ def test_definition():
     claim("C98", kind="definition", stated_in="both", chapter="cost")(test)
     found = evaluate(registry.REGISTRY["C98"], TODAY)
     assert (found.verdict, found.decided_by, found.share_true) == ("by definition", "never", None)
+    assert (found.claim.id, found.context) == ("C98", TODAY)
 
 
 def test_a_definition_that_the_model_lacks_is_a_fault():
@@ -166,13 +316,13 @@ def test_a_definition_that_the_model_lacks_is_a_fault():
         evaluate(registry.REGISTRY["C98"], TODAY)
 
 
-def fact(values, *, source="other", quantifier="typically", **words):
+def fact(values, *, source="other", quantifier="typically", stated=None, **words):
     def test(context):
         """Prices are below 1."""
         rows = pd.DataFrame({"value": values, "unit": "USD", "as_of": context.as_of, "source": source})
         return Evidence(rows.assign(supports=rows["value"] < 1), "a search of two price lists", **words)
 
-    claim("C97", kind="market fact", stated_in="both", chapter="cost", quantifier=quantifier)(test)
+    claim("C97", kind="market fact", stated_in="both", chapter="cost", quantifier=quantifier, stated=stated)(test)
     return evaluate(registry.REGISTRY.pop("C97"), TODAY)
 
 
@@ -188,6 +338,21 @@ def test_market_fact_by_its_dated_rows():
 def test_the_text_is_no_evidence_for_itself():
     found = fact([0.5], source="radar2026")
     assert (found.verdict, found.decided_by) == ("unsupported", "a search of two price lists")
+    assert (found.claim.id, found.context) == ("C97", TODAY)
+
+
+def test_a_market_fact_has_the_share_of_its_rows_and_says_how_near_it_is():
+    found = fact([0.5, 0.7, 3.0])
+    assert (found.share_true, found.close, found.claim.id, found.context) == (2 / 3, False, "C97", TODAY)
+    assert fact([0.5, 3.0]).close, "one half, the limit of typically"
+
+
+def test_few_rows_tell_their_ends_and_many_their_middle():
+    """Of four the ends; of five the 5th and 95th percentile, a fifth of the way from the ends to their neighbours."""
+    few = fact([1, 2, 3, 4], stated=Stated(2, 3, "USD", "two or three"))
+    assert few.computed == {"p05": 1, "median": 2.5, "p95": 4, "share_inside": 0.5}
+    many = fact([1, 2, 3, 4, 5]).computed
+    assert many == {"p05": pytest.approx(1.2), "median": 3, "p95": pytest.approx(4.8)}
 
 
 def register(test, **changes):
@@ -200,6 +365,18 @@ def register(test, **changes):
         "counterfactual": Counterfactual("x is 1", lambda s: s),
     }
     claim(changes.pop("claim_id", "C96"), **{k: v for k, v in (arguments | changes).items() if v is not None})(test)
+
+
+def test_a_claim_keeps_what_it_was_told():
+    stated = Stated(1, 2, "1", "one to two")
+    register(above(1), stated=stated, anchor="there", sources=("a", "b"), inputs={"x": "the x"}, split="x")
+    found = registry.REGISTRY["C96"]
+    assert (found.id, found.paraphrase, found.stated_in, found.chapter) == ("C96", "X is large.", "both", "cost")
+    assert (found.stated, found.anchor, found.sources, found.quantifier) == (stated, "there", ("a", "b"), "can")
+    assert (found.kind, found.inputs, found.split) == ("computed", {"x": "the x"}, "x")
+    assert stated.contains([0.999, 1, 2, 2.001]).tolist() == [False, True, True, False]
+    register(above(1), claim_id="C95")
+    assert (registry.REGISTRY["C95"].anchor, registry.REGISTRY["C95"].sources) == ("claims", ("radar2026",))
 
 
 @pytest.mark.parametrize("missing", ["counterfactual", "space", "quantifier"])
@@ -233,6 +410,12 @@ def test_a_value_of_a_choice_is_told_as_a_phrase():
     assert found.decided_by == "true where a dense model computes whole sequences without a cache"
 
 
+def test_a_phrase_is_told_as_the_exception_where_the_others_are_true():
+    space = {"x": UNIT, "form": Choice(("dense-whole", "dense-blocks", "sparse-blocks"), "an example")}
+    found = evaluate(computed(lambda point, context: Outcome(point["form"] != "dense-whole"), space=space), TODAY)
+    assert found.decided_by == "true except where a dense model computes whole sequences without a cache"
+
+
 def test_values_of_a_choice_are_joined_and_numbers_have_no_needless_digits():
     blocks = {"x": UNIT, "block": Choice((4, 16, 32, 64, 128.0), "an example")}
     found = evaluate(computed(lambda point, context: Outcome(point["block"] <= 16), space=blocks), TODAY)
@@ -240,11 +423,13 @@ def test_values_of_a_choice_are_joined_and_numbers_have_no_needless_digits():
 
 
 def test_a_split_is_told_where_no_threshold_decides():
-    space = {"x": UNIT, "y": UNIT, "kind": Choice(("a", "b"), "an example")}
-    odd = computed(
-        lambda point, context: Outcome((point["x"] > 2) ^ (point["y"] > 2)),
+    """Half of all samples are odd; of b, only those with a large x."""
+    space = {"x": UNIT, "y": UNIT, "z": UNIT, "kind": Choice(("a", "b"), "an example")}
+    found = computed(
+        lambda point, context: Outcome(odd(point) & ((point["kind"] == "a") | (point["x"] > 2))),
         space=space,
         split="kind",
-        inputs={"kind": "the kind"},
+        inputs={"kind": "the kind,"},
     )
-    assert evaluate(odd, TODAY).decided_by == "no single input decides; by the kind: true in 50% (a), 50% (b)"
+    told = evaluate(found, TODAY).decided_by
+    assert told == "no single input decides; by the kind: true in 50% (a), 25% (b)"

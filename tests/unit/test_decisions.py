@@ -13,7 +13,7 @@ from analysis.evidence.scenarios import SEED, Choice, Range, sample
 from analysis.model import decoders
 from analysis.present import display, map_charts
 from analysis.reference.efficiency import constants, efficiency
-from analysis.reference.specs import Decoder
+from analysis.reference.specs import Decoder, Tariff
 from analysis.reference.tables import SNAPSHOT
 
 CONTEXT = Context(SNAPSHOT)
@@ -80,7 +80,241 @@ def test_bins_hold_equally_many_samples_and_each_choice_is_one():
     assert decisions.bins_of(np.array(["b", "a", "b"])).tolist() == [1, 0, 1]
 
 
+@pytest.mark.parametrize(
+    ("outcome", "index"),
+    [
+        ([0, 0, 0, 1, 1, 1], 1.0),
+        # 2/3 of 4/3 lie between the halves; of the rest chance gives them a quarter: (2/3 - 1/6) / (4/3)
+        ([0, 0, 1, 1, 1, 1], 0.375),
+        # 1/6 of 3/2 lies between them; of the other 4/3 a quarter is chance: below zero
+        ([0, 0, 1, 0, 1, 1], (1 / 6 - 1 / 3) / 1.5),
+        ([1, 1, 1, 1, 1, 1], 0.0),
+    ],
+)
+def test_an_index_of_six_samples_by_hand(outcome, index):
+    values = np.array(["a"] * 3 + ["b"] * 3)
+    assert decisions.first_order(values, np.array(outcome, float)) == pytest.approx(index)
+
+
+def by_hand(true, defined=None, value=None, **points):
+    """Judge a decision on a few points."""
+    truth = np.array([letter == "T" for letter in true])
+    there = np.ones(truth.size, bool) if defined is None else np.array([letter == "T" for letter in defined])
+    answer = decisions.Answer(truth, there, np.zeros(truth.size) if value is None else np.array(value, float))
+    chance = float(truth[there].mean())
+    named = {name: np.array(values) for name, values in points.items()}
+    return decisions.Judged(decisions.DECISIONS["second"], named, answer, chance, chance, chance)
+
+
+def test_influence_on_eight_points_by_hand():
+    """Six of eight have an answer: in 16 bit one of three is true, in 8 bit all three.
+
+    The chance is 4/6, so a third is wrong; with the weights known one in six. Their index is that of six samples above.
+    """
+    judged = by_hand(
+        "FFTTTTFF",
+        defined="TTTTTTFF",
+        weights=["bf16"] * 3 + ["fp8"] * 3 + ["fp8"] * 2,
+        ownership=["rent", "own", "own", "own", "rent", "own", "own", "own"],
+    )
+    found = decisions.influence(judged).set_index("input")
+    assert found.index.tolist() == ["weights", "ownership"]
+    row = found.loc["weights"]
+    assert (row["called"], row["origin"]) == ("format of the weights", "workload")
+    assert row["index"] == pytest.approx(0.375)
+    assert row["wrong_if_known"] == pytest.approx(1 / 6)
+    assert row["saves"] == pytest.approx(1 / 3 - 1 / 6)
+    assert row["low"] < row["index"] < row["high"]
+    # of two by rent one is true, of four others three
+    assert found.loc["ownership", "wrong_if_known"] == pytest.approx(2 / 6)
+    assert found.loc["ownership", "saves"] == pytest.approx(0)
+    assert judged.defined_share == 0.75
+    assert judged.wrong == pytest.approx(1 / 3)
+
+
+def test_an_interval_of_an_index_has_its_width():
+    """Three of four answers agree with the input: r = 2 x 3/4 - 1 = 1/2, and the index is its square.
+
+    The spread of r over n samples is sqrt(4 x 3/4 x 1/4 / n), that of its square 2 r times as much: 0.0194 of 2,000,
+    and 90 % of a normal lie within 3.29 of it.
+    """
+    draw = np.random.default_rng(3)
+    weights = np.resize(["bf16", "fp8"], 2000)
+    agrees = draw.random(2000) < 0.75
+    judged = by_hand(np.where((weights == "fp8") == agrees, "T", "F"), weights=weights)
+    (row,) = decisions.influence(judged).to_dict("records")
+    assert row["index"] == pytest.approx(0.25, abs=2 * 0.0194)
+    assert row["high"] - row["low"] == pytest.approx(3.29 * 0.0194, rel=0.15)
+    assert row["high"] - row["index"] == pytest.approx(row["index"] - row["low"], rel=0.35)
+
+
+def test_origins_add_up_and_noise_below_zero_counts_as_none():
+    found = pd.DataFrame({"origin": ["workload", "market", "workload", "market"], "index": [0.1, 0.5, 0.2, -0.1]})
+    table = decisions.by_origin(found)
+    assert table["origin"].tolist() == ["market", "workload", "only in combination"]
+    assert table["index"].tolist() == pytest.approx([0.5, 0.3, 0.2])
+    assert decisions.by_origin(found.assign(index=0.4))["index"].tolist() == pytest.approx([0.8, 0.8, 0])
+
+
+def test_a_chance_along_an_input_by_hand():
+    """Two of a, one of them undefined; two of b, one true; one of c without an answer."""
+    judged = by_hand("TTFTT", defined="TFTTF", weights=list("aabbc"), prompt=[5.0, 1, 2, 3, 4])
+    line = decisions.along(judged, "weights")
+    assert line["at"].tolist() == ["a", "b", "c"]
+    assert line["chance"].tolist() == pytest.approx([1, 0.5, np.nan], nan_ok=True)
+    assert line["undefined"].tolist() == [0.5, 0, 1]
+    assert set(line["decision"]) == {"second"}
+    assert decisions.along(judged, "prompt")["at"].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_chances_by_hand():
+    judged = by_hand("TTFFF", defined="TTTFF", value=[1.0, 3.0, 2.0, 9.0, 9.0])
+    (row,) = decisions.chances([judged]).to_dict("records")
+    assert (row["decision"], row["chance"], row["undefined"]) == ("second", pytest.approx(2 / 3), pytest.approx(0.4))
+    assert (row["value_p05"], row["value_median"], row["value_p95"]) == (1, 2, 3)
+    nothing = decisions.Answer(np.zeros(2, bool), np.zeros(2, bool), np.zeros(2))
+    none = decisions.Judged(decisions.DECISIONS["second"], {}, nothing, 0.0, 0.0, 0.0)
+    assert np.isnan(decisions.chances([none])["value_median"].iloc[0])
+
+
+def test_sixteen_values_are_bins_of_their_own_and_seventeen_are_not():
+    assert decisions.bins_of(np.repeat(np.arange(16), 2)).tolist() == np.repeat(np.arange(16), 2).tolist()
+    assert decisions.bins_of(np.repeat(np.arange(17), 16)).max() == 15
+
+
+def test_a_judged_chance_is_that_of_its_space(monkeypatch):
+    """An answer exists below one half, true above one quarter: one half of 1,024; 90 % are 1.645 sqrt(1/4 / 1,024)."""
+    half = decisions.Decision(
+        "half",
+        "Is it?",
+        "no answer",
+        "itself",
+        lambda context: {"place": Range(0, 1, "r", scale="uniform")},
+        lambda point, context: decisions.Answer(point["place"] > 0.25, point["place"] < 0.5, point["place"]),
+    )
+    monkeypatch.setitem(decisions.DECISIONS, "half", half)
+    found = decisions.judge("half", CONTEXT, count=2048)
+    assert found.chance == pytest.approx(0.5, abs=0.002)
+    assert found.defined_share == pytest.approx(0.5, abs=0.002)
+    assert (found.high - found.chance, found.chance - found.low) == pytest.approx((0.0257, 0.0257), rel=0.2)
+    assert found.points["place"].size == 2048
+
+
 # --- decisions ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rates(monkeypatch):
+    """Set what one node takes by hand: one token at a time, drafts, copies, blocks."""
+    found = {"autoregressive": [2.0, 4.0, 0.0], "speculative": [4.0, 2.0, 0.0]}
+    found |= {"look-up": [6.0, 0.0, 0.0], "diffusion": [3.0, 1.0, 0.0]}
+    asked = []
+
+    def node_req_per_s(kind, point, *, budget_s, shapes=decisions.SHAPES, model=decisions.MODEL):
+        asked.append((kind, budget_s, shapes, model))
+        return np.array(found[kind])
+
+    monkeypatch.setattr(decisions, "node_req_per_s", node_req_per_s)
+    return asked
+
+
+def test_owning_against_an_api_by_hand(rates, monkeypatch):
+    """Ten requests a second need three nodes of four each: 60 USD an hour for 3600 x 10 x 0.5 x 0.8 useful ones.
+
+    The API asks 10 USD for a million tokens of output, a fifth of it for input and half of that for cached input:
+    500 x 2 + 500 x 1 + 100 x 10 = 2,500 USD for a million requests.
+    """
+    monkeypatch.setattr(decisions, "node_price_ranges", lambda context: {"rent": (10.0, 40.0), "paid": (0.0, 8.0)})
+    point = {
+        "rate_req_per_s": np.array([10.0, 10.0, 10.0]),
+        "day_share": 0.5,
+        "useful": 0.8,
+        "ownership": np.array(["rent", "paid", "rent"]),
+        "place": np.array([0.5, 0.5, 0.5]),
+        "input_price_ratio": 0.2,
+        "api_usd_per_mtok": 10.0,
+        "cached_price_ratio": 0.5,
+        "prompt": np.array([1000.0] * 3),
+        "answer": np.array([100.0] * 3),
+        "cached_share": 0.5,
+        "budget_s": 7.0,
+    }
+    found = decisions.DECISIONS["own"].answer(point, CONTEXT)
+    assert found.value[:2] == pytest.approx([60 / 14_400 / 2.5e-3, 12 / 14_400 / 2.5e-3])
+    assert found.true.tolist() == [False, True, False]
+    assert found.defined.tolist() == [True, True, False]
+    assert rates == [(kind, 7.0, decisions.SHAPES, decisions.MODEL) for kind in ("autoregressive", "speculative")]
+
+
+def test_a_price_lies_between_its_ends_by_ratio_or_from_nothing(monkeypatch):
+    """Between 10 and 40 the middle is 20; between nothing and 8 it is 4."""
+    monkeypatch.setattr(decisions, "node_price_ranges", lambda context: {"rent": (10.0, 40.0), "paid": (0.0, 8.0)})
+    at = {"ownership": np.array(["rent", "rent", "rent", "paid", "paid"]), "place": np.array([0, 0.5, 1, 0.5, 1])}
+    assert decisions.node_usd_per_hour(at, CONTEXT).tolist() == pytest.approx([10, 20, 40, 4, 8])
+
+
+@pytest.mark.parametrize(
+    ("name", "true", "defined", "value"),
+    [
+        ("diffusion", [False, False, False], [True, True, False], [0.75, 0.5, np.nan]),
+        ("look-up", [False, True, False], [True, True, False], [0.5, np.inf, np.nan]),
+        ("second", [True, True, False], [True, True, True], [4, 4, 0]),
+        ("sparse second", [True, True, False], [True, True, True], [4, 4, 0]),
+        ("nodes", [True, False, False], [True, True, False], [1, 2, np.nan]),
+    ],
+)
+def test_decisions_of_a_second_by_hand(rates, name, true, defined, value):
+    point = {"budget_s": 0.7, "rate_req_per_s": np.array([4.0, 5.0, 1.0])}
+    found = decisions.DECISIONS[name].answer(point, CONTEXT)
+    assert found.true.tolist() == true
+    assert found.defined.tolist() == defined
+    assert found.value == pytest.approx(np.array(value), nan_ok=True)
+    model = decisions.SPARSE_MODEL if name == "sparse second" else decisions.MODEL
+    assert {asked[1:] for asked in rates} == {(0.7, (8,), model)}
+
+
+def test_the_api_is_as_cheap_as_its_cheapest_seller(monkeypatch):
+    """Sold at 1 and 2 with inputs at a tenth and one half; a free offer is a price and has no ratio."""
+    tariffs = {"a": Tariff(0.1, 1.0), "b": Tariff(1.0, 2.0), "free": Tariff(0.0, 0.0)}
+    monkeypatch.setattr(decisions.tables, "tariffs", lambda model, *, as_of, prices: tariffs)
+    space = decisions.DECISIONS["own"].space(CONTEXT)
+    assert (space["api_usd_per_mtok"].low, space["api_usd_per_mtok"].high) == (0, 15)
+    assert (space["input_price_ratio"].low, space["input_price_ratio"].high) == (0.1, 1)
+    del tariffs["free"], tariffs["a"]
+    space = decisions.DECISIONS["own"].space(CONTEXT)
+    assert space["api_usd_per_mtok"].low == 2
+    assert space["input_price_ratio"].low == 0.125
+    tariffs["b"] = Tariff(30.0, 60.0)
+    held = decisions.DECISIONS["own"].space(CONTEXT)["api_usd_per_mtok"]
+    assert isinstance(held, Choice)
+    assert held.central == 15
+
+
+def test_decoders_take_their_own_inputs():
+    """Three drafts at one half keep 1.875 tokens; a block of 32 at four tokens a pass takes eight, and at least one."""
+    point = {"acceptance": 0.5, "copied": 0.25, "drafts": 3, "draft_cost": 0.1, "block": 32.0, "tokens_a_pass": 4.0}
+    drafts, copies = (decisions.decoder_of(kind, point) for kind in ("speculative", "look-up"))
+    assert (drafts.tokens_per_pass, drafts.draft_share) == pytest.approx((1.875, 0.3))
+    assert (copies.tokens_per_pass, copies.draft_share) == pytest.approx((1 + 1 / 4 + 1 / 16 + 1 / 64, 0))
+    assert decisions.decoder_of("diffusion", point) == Decoder.diffusion(block_tokens=32.0, passes=8.0)
+    fast = decisions.decoder_of("diffusion", point | {"tokens_a_pass": 64.0})
+    assert fast == Decoder.diffusion(block_tokens=32.0, passes=1.0)
+    assert decisions.decoder_of("autoregressive", point) == Decoder.autoregressive()
+    assert len(decisions.decoders_of("speculative", point)) == 1
+    free = {name: value for name, value in point.items() if name != "drafts"}
+    lengths = [decoder.draft_length for decoder in decisions.decoders_of("look-up", free)]
+    assert lengths == list(decisions.LENGTHS["look-up"])
+
+
+def test_constants_end_where_all_of_it_is_reached():
+    """Of what a share is made of no more than all can be reached, also when its range is doubled."""
+    found = decisions.hardware()
+    for name, axis in found.items():
+        constant, is_share = constants()[name], name.endswith((".mbu", ".mfu"))
+        assert (axis.low, axis.high) == (constant.low, min(constant.high, 1) if is_share else constant.high)
+        assert axis.ceiling == (1 if is_share else np.inf)
+    assert found["hopper.mbu"].high == 1
+    assert set(found) == {name for name, (_, origin) in decisions.INPUTS.items() if origin == "hardware"}
 
 
 @pytest.fixture(scope="module")

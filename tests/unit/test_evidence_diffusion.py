@@ -5,30 +5,53 @@ import pytest
 
 from analysis.evidence import diffusion
 from analysis.inputs import InputError
+from analysis.model.transformer import pass_work
 from analysis.reference import decoder_tables
+from analysis.reference.model_config import replica
 from analysis.reference.tables import NEWEST, accelerator
 
-SAME = diffusion.same_backbone().set_index(["gpu", "decoder"])
+
+def same():
+    return diffusion.same_backbone().set_index(["gpu", "decoder"])
 
 
 def test_the_gains_are_those_that_the_engines_chart_prints():
     """5.1 and 6.0 over one token at a time, 2.6 and 3.0 over drafts (vLLM, 10 June 2026)."""
     for gpu, over_plain, over_drafts in (("h100", 5.1, 2.6), ("h200", 6.0, 3.0)):
-        rate = SAME.loc[gpu]["measured_tok_per_s"]
+        rate = same().loc[gpu]["measured_tok_per_s"]
         assert rate["in blocks"] / rate["one token at a time"] == pytest.approx(over_plain, abs=0.05)
         assert rate["in blocks"] / rate["with drafts"] == pytest.approx(over_drafts, abs=0.05)
 
 
 def test_rates_that_no_constant_saw_are_within_a_fifth():
-    judged = SAME[SAME["set"] == "judged"]
+    frame = same()
+    judged = frame[frame["set"] == "judged"]
     assert len(judged) == 5
     assert (judged["error"].abs() < 0.2).all()
-    assert SAME[SAME["set"] == "fitted"]["error"].iloc[0] == pytest.approx(0, abs=1e-12)
+    assert frame[frame["set"] == "fitted"]["error"].iloc[0] == pytest.approx(0, abs=1e-12)
 
 
 def test_no_pass_was_faster_than_its_data_sheet():
-    assert (SAME["measured_ms"] > SAME["floor_ms"]).all()
-    assert (SAME["predicted_ms"] > SAME["floor_ms"]).all()
+    frame = same()
+    assert (frame["measured_ms"] > frame["floor_ms"]).all()
+    assert (frame["predicted_ms"] > frame["floor_ms"]).all()
+
+
+def test_gains_errors_and_passes_follow_from_the_rates():
+    """17 passes for 256 tokens are 15.06 a pass; four drafts at 80 % yield 3.36; a pass takes tokens over rate."""
+    frame = same()
+    assert frame.loc["h200"]["tokens_per_pass"].tolist() == pytest.approx([1, 3.3616, 256 / 17])
+    for gpu in ("h100", "h200"):
+        of = frame.loc[gpu]
+        for kind in ("measured", "predicted"):
+            rate = of[f"{kind}_tok_per_s"]
+            assert of[f"{kind}_gain"].tolist() == pytest.approx((rate / rate["one token at a time"]).tolist())
+            assert of[f"{kind}_ms"].tolist() == pytest.approx((1e3 * of["tokens_per_pass"] / rate).tolist())
+    assert frame["error"].tolist() == pytest.approx(frame["predicted_tok_per_s"] / frame["measured_tok_per_s"] - 1)
+    # the floor of a plain pass: the bytes that it reads at full bandwidth
+    one = replica("gemma-4-26b-a4b", "h100-sxm", as_of=NEWEST, weights="fp8")
+    work = pass_work(one.architecture, one.precision, batch=1, context_tokens=256)
+    assert frame.loc[("h100", "one token at a time"), "floor_ms"] == pytest.approx(1e3 * work.byte / 3.35e12, rel=0.01)
 
 
 def test_a_block_of_the_sparse_model_reads_everything_and_starves_the_arithmetic():
@@ -45,8 +68,9 @@ def test_a_block_of_the_sparse_model_reads_everything_and_starves_the_arithmetic
 
 def test_more_bandwidth_helps_a_block_more_than_its_plain_rival():
     """H200 has the same arithmetic and 1.43 times the bandwidth: 1.28 for blocks, 1.08 for plain decoding."""
-    gain = SAME.loc["h200"]["measured_tok_per_s"] / SAME.loc["h100"]["measured_tok_per_s"]
-    predicted = SAME.loc["h200"]["predicted_tok_per_s"] / SAME.loc["h100"]["predicted_tok_per_s"]
+    frame = same()
+    gain = frame.loc["h200"]["measured_tok_per_s"] / frame.loc["h100"]["measured_tok_per_s"]
+    predicted = frame.loc["h200"]["predicted_tok_per_s"] / frame.loc["h100"]["predicted_tok_per_s"]
     assert gain["in blocks"] == pytest.approx(1.28, abs=0.005)
     assert gain["one token at a time"] == pytest.approx(1.08, abs=0.005)
     assert predicted["in blocks"] > predicted["one token at a time"] > 1
@@ -114,6 +138,83 @@ def test_the_largest_model_behind_a_rate_by_hand(tokens, passes, bound):
     assert found == pytest.approx(bound, rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("part", "width", "peak"),
+    [("h100-sxm", 2, "bf16"), ("h100-sxm", 1, "fp8"), ("h100-sxm", 0.5, "fp8"), ("b200-sxm", 0.5, "fp4")],
+)
+def test_the_peak_is_that_of_the_width_where_the_part_has_it(part, width, peak):
+    """With endless tokens a pass only arithmetic bounds: P / (2 X T) on each of two GPUs."""
+    gpu = accelerator(part, as_of=NEWEST)
+    found = diffusion.largest_active_params(
+        gpu, tok_per_s=1000, tokens_per_pass=1e9, gpus=2, bytes_per_weight=width, passes_per_block=10
+    )
+    assert found == pytest.approx(2 * gpu.peak(peak) / (2 * 1000 * 10))
+    reading = diffusion.largest_active_params(gpu, tok_per_s=1000, tokens_per_pass=1, gpus=2, bytes_per_weight=width)
+    assert reading == pytest.approx(2 * gpu.mem_bw_byte_per_s / (width * 1000))
+
+
+def test_blocks_raise_the_intensity_up_to_what_their_context_costs():
+    """Without context a dense block has two FLOP for each of its positions and weight, against the weights' bytes.
+
+    Of 7.505e9 weights 0.525e9, the head, stay in 16 bit: 8.03e9 bytes, beside 1.05e9 of embeddings that are looked up.
+    A whole sequence computes prompt and block alike, so only their sum counts. A sparse model reads more experts.
+    """
+    frame = diffusion.sweep_blocks([16.0, 64.0], prompt_tokens=0.0).set_index(["name", "block_tokens"])
+    of = frame["intensity_flop_per_byte"]
+    for block in (16.0, 64.0):
+        assert of["dense, cached", block] == pytest.approx(2 * block * 7.505 / 8.03, rel=0.01)
+    assert of["sparse, cached", 64.0] < of["dense, cached", 64.0] / 2
+    read = frame["weights_read"]
+    assert read["sparse, cached", 16.0] < read["sparse, cached", 64.0] < 1
+    assert read["dense, cached"].tolist() == pytest.approx([8.03 / 9.08] * 2, rel=0.01)
+    assert frame["over_ridge"].tolist() == pytest.approx(of / frame["ridge_flop_per_byte"])
+    assert set(frame["ridge_flop_per_byte"].round()) == {591}
+    more = diffusion.sweep_blocks([16.0, 64.0], prompt_tokens=48.0).set_index(["name", "block_tokens"])
+    assert more["intensity_flop_per_byte"]["whole sequence", 16.0] == pytest.approx(of["whole sequence", 64.0])
+    # attention of four heads a group has 2 x 4 x 16 FLOP for each number of two bytes: 64, more than the products
+    assert of["dense, cached", 16.0] < more["intensity_flop_per_byte"]["dense, cached", 16.0] < 64
+
+
+def test_answers_in_blocks_come_in_whole_ones():
+    """257 tokens take a second block of 17 passes, 14.9 ms measured for each; the plain decoder takes one more pass."""
+    frame = diffusion.sweep_answers([200.0, 256.0, 257.0]).set_index(["name", "output_tokens"])
+    seconds = frame["seconds"]
+    blocks = seconds["blocks, 17 passes"]
+    assert blocks[200.0] == pytest.approx(blocks[256.0], rel=0.01)
+    assert blocks[257.0] - blocks[256.0] == pytest.approx(
+        17 * same().loc[("h100", "in blocks"), "predicted_ms"] / 1e3, rel=0.05
+    )
+    assert (frame["edge"]["one at a time"] == 1).all()
+    (many,) = (name for name in frame.index.unique("name") if name.startswith("blocks") and "17" not in name)
+    assert seconds[many, 256.0] > blocks[256.0]
+    for name in ("with drafts", "blocks, 17 passes", many):
+        assert frame["edge"][name].tolist() == pytest.approx((seconds["one at a time"] / seconds[name]).tolist())
+    assert 1 < frame["edge"]["with drafts", 256.0] < frame["edge"]["blocks, 17 passes", 256.0]
+
+
+def test_a_pass_of_a_batch_is_its_tokens_over_its_rate():
+    """Rates at batch 4 are sums: four sequences keep their tokens in the time of one pass."""
+    rows = decoder_tables.diffusion().query("source == 'd3llm'")
+    table = diffusion.tokens_by_batch()
+    assert len(table) == 6
+    for row in table.to_dict("records"):
+        of = rows[
+            (rows["model"] == row["model"]) & (rows["accelerator"] == row["gpu"]) & (rows["decoder"] == "diffusion")
+        ]
+        of = of.set_index("batch")
+        for n in (1, 4):
+            time = n * of.loc[n, "tokens_per_pass"] / of.loc[n, "output_tok_per_s"]
+            assert row[f"pass_ms_{n}"] == pytest.approx(1e3 * time)
+            assert (row[f"tokens_{n}"], row[f"rate_{n}"]) == (
+                of.loc[n, "tokens_per_pass"],
+                of.loc[n, "output_tok_per_s"],
+            )
+        assert row["longer"] == pytest.approx(row["pass_ms_4"] / row["pass_ms_1"])
+        (plain,) = rows[(rows["model"] == "qwen2.5-7b") & (rows["accelerator"] == row["gpu"])]["output_tok_per_s"]
+        assert row["plain_ms"] == pytest.approx(1e3 / plain)
+        assert row["pass_cost"] == pytest.approx(row["pass_ms_1"] * plain / 1e3)
+
+
 def test_the_largest_model_is_proportional_to_gpus_and_falls_with_the_rate():
     h100 = accelerator("h100-sxm", as_of=NEWEST)
     one = diffusion.largest_active_params(h100, tok_per_s=[1000, 2000], tokens_per_pass=4)
@@ -132,6 +233,13 @@ def test_possible_sizes_cover_each_pair_and_refuse_an_unknown_system():
     assert len(grid) == 6
     assert grid.groupby("gpus")["params_billion"].apply(lambda s: s.is_monotonic_increasing).all()
     assert set(grid["bound"]) == {"bandwidth", "arithmetic"}
+    b200 = part("b200-sxm")
+    for row in grid.to_dict("records"):
+        each = {"tok_per_s": row["tok_per_s"], "tokens_per_pass": row["tokens_per_pass"], "gpus": row["gpus"]}
+        most = diffusion.largest_active_params(b200, **each, bytes_per_weight=0.5625, passes_per_block=16)
+        assert row["params_billion"] == pytest.approx(most / 1e9)
+        reading = row["tokens_per_pass"] * row["gpus"] * b200.mem_bw_byte_per_s / (0.5625 * row["tok_per_s"])
+        assert row["bound"] == ("bandwidth" if most == pytest.approx(reading) else "arithmetic")
     with pytest.raises(InputError, match="name: got 'Mercury 3'"):
         diffusion.possible_sizes(part, name="Mercury 3", tokens_per_pass=[1], gpus=[1])
 
@@ -165,6 +273,10 @@ def test_break_even_quality_by_hand():
     rows = diffusion.useful_answers()
     at_break_even = rows["gain"] * (1 - rows["break_even"])
     np.testing.assert_allclose(at_break_even, 1)
+    kept = rows["diffusion"] / rows["rival"]
+    np.testing.assert_allclose(rows["lost"], 1 - kept)
+    np.testing.assert_allclose(rows["useful_gain"], rows["gain"] * kept)
+    assert rows["gain"].round(1).tolist() == [1.9, 1.9, 1.6, 1.6]
 
 
 def test_every_frame_names_its_sources():

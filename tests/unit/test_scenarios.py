@@ -30,6 +30,14 @@ def test_middle_is_on_the_scale_of_the_range():
     assert central(SPACE) == {"ratio": pytest.approx(10), "fraction": pytest.approx(0.5), "kind": "b"}
 
 
+def test_quantiles_0_and_1_are_the_ends_and_one_half_the_middle():
+    """Of 2 to 200 on a scale of ratios: ten times the lower end. Of three values: the first, the second, the last."""
+    halves = np.array([0, 0.5, 1])
+    assert Range(2, 200, "an example").at(halves).tolist() == [2, pytest.approx(20), 200]
+    assert Range(-1, 3, "an example", scale="uniform").at(halves).tolist() == [-1, 1, 3]
+    assert Choice(("a", "b", "c"), "an example").at(halves).tolist() == ["a", "b", "c"]
+
+
 def test_stretching_keeps_the_middle_and_stops_at_hard_bounds():
     half, double = stretched(SPACE, 0.5), stretched(SPACE, 2)
     assert (half["ratio"].low, half["ratio"].high) == (pytest.approx(10**0.5), pytest.approx(10**1.5))
@@ -67,3 +75,5 @@ def test_a_range_from_data_may_shrink_to_one_value_or_start_at_zero():
     assert between(1, 4, "two prices").central == pytest.approx(2)
     assert between(0, 4, "a free one").central == pytest.approx(2)
     assert between(0, 4, "a free one").scale == "uniform"
+    doubled = between(0, 4, "a free one", floor=0).stretched(2)
+    assert (doubled.low, doubled.high) == (0, 6), "-2 to 6, but a price is not negative"

@@ -131,6 +131,30 @@ def test_budgets_of_first_and_further_tokens() -> None:
     assert late.latency_p50_s.value == pytest.approx(further.latency_p50_s.value + 1.0)
 
 
+@pytest.mark.parametrize(("metric", "budget"), [("ttft", 0.15), ("tpot", 0.012)])
+def test_budgets_of_tokens_let_the_run_come_to_rest(metric: str, budget: float) -> None:
+    """Eight times the requests take at most eight times the nodes: one routing over more replicas loses nothing.
+
+    Thirty times a token's budget pass before one answer is written, and 3,000 requests at this rate are over in
+    eight seconds: such a run says nothing about the fleet.
+    """
+    nodes = [
+        capacity_by_simulation(
+            SMALL,
+            TRAFFIC,
+            rate_req_per_s=rate,
+            budget_s=budget,
+            metric=metric,
+            percentile=90,
+            requests=3000,
+            runs=1,
+            largest=False,
+        ).nodes
+        for rate in (45.0, 360.0)
+    ]
+    assert nodes[1] <= 8 * nodes[0]
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [

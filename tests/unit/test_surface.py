@@ -25,10 +25,11 @@ from analysis import cli
 from analysis.inputs import InputError
 from analysis.model import decoders, decoding
 from analysis.model.decoding import IDEAL
+from analysis.model.head_to_head import diffusion, one_by_one
 from analysis.reference import tables
 from analysis.reference.efficiency import efficiency
 from analysis.reference.model_config import replica
-from analysis.reference.specs import Counted, Decoder, MemoryRule, Ownership, Replica, RequestMix, Tariff
+from analysis.reference.specs import Counted, Decoder, MemoryRule, Ownership, Replica, RequestMix, Tariff, Workload
 from analysis.reference.tables import SNAPSHOT
 
 #: Where an argument is drawn from, by its name: log-uniform between the two.
@@ -42,7 +43,7 @@ RANGES: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("cost_usd_per_mtok", "output_usd_per_mtok", "api_usd_per_mtok"), (0.05, 80)),
     **dict.fromkeys(("usd_per_unit", "api_usd_per_unit", "usd_per_request", "api_usd_per_request"), (1e-5, 1)),
     **dict.fromkeys(("utilization", "useful_share", "mfu", "mbu"), (0.02, 1)),
-    **dict.fromkeys(("rate_req_per_s", "node_req_per_s", "node_units_per_s"), (0.01, 50)),
+    **dict.fromkeys(("rate_req_per_s", "saturated_req_per_s", "node_req_per_s", "node_units_per_s"), (0.01, 50)),
     **dict.fromkeys(("discount", "input_weight"), (0.1, 0.9)),
     "requests_per_document": (1, 30),
     "hours": (1, 800),
@@ -86,8 +87,9 @@ QUEUES: dict[str, tuple[float, float]] = {
     "floor_s": (0.1, 2),
     **dict.fromkeys(("marginal_s", "passes_slope_s", "prompt_s"), (0.001, 0.3)),
     "budget_s": (2.5, 30),
-    **dict.fromkeys(("stay_s", "span_s", "ttft_s"), (0.1, 5)),
-    "share_of_passes": (0.1, 0.9),
+    **dict.fromkeys(("stay_s", "ttft_s"), (0.1, 5)),
+    "span_s": (0.01, 0.1),  # a part of the stay
+    **dict.fromkeys(("share_of_passes", "skew"), (0.1, 0.9)),
     "mean_s": (0.1, 10),
     "variance_s2": (0.01, 10),
     "percentile": (1, 99),
@@ -100,7 +102,7 @@ QUEUES: dict[str, tuple[float, float]] = {
     "documents": (100, 1e6),
     "acceptance": (0.1, 0.95),
     "draft_cost": (0.01, 0.5),
-    "neighbour_share": (0.3, 0.9),
+    "neighbour_share": (0.55, 0.95),  # above what chance gives, at most 8 of 16
 }
 RANGES |= {name: bounds for name, bounds in QUEUES.items() if name not in RANGES}
 #: Arguments that count things.
@@ -130,6 +132,9 @@ APART = {
             "capacity.best",
             "capacity.cheapest_offer",
             "capacity.day",
+            "capacity.sweep_night",
+            "replayed.floor_s",
+            "replayed.fleet_by_simulation",
         ),
         "about a workload and a fleet; its own tests draw those",
     ),
@@ -139,12 +144,23 @@ APART = {
     ),
     **dict.fromkeys(
         (
-            *("head_to_head.speculation", "head_to_head.look_up", "head_to_head.diffusion", "head_to_head.best"),
+            *(
+                "head_to_head.crossovers",
+                "head_to_head.speculation",
+                "head_to_head.look_up",
+                "head_to_head.diffusion",
+                "head_to_head.best",
+            ),
             *("head_to_head.rate_within", "head_to_head.sweep_batch", "head_to_head.winners", "head_to_head.crossover"),
-            *("head_to_head.breakeven_batch", "head_to_head.context_without_breakeven", "decoders.batch_within"),
+            *("head_to_head.breakeven_batch", "head_to_head.context_without_breakeven"),
         ),
         "searches among rivals; its own tests try them one by one",
     ),
+    **dict.fromkeys(
+        ("sweep.candidates", "sweep.piece", "sweep.sweep", "sweep.feasible_count", "sweep.whole", "sweep.cheapest"),
+        "about a grid of capacity questions; its own tests hold it against capacity.fleet",
+    ),
+    "sparse.sweep_width": "a frame about expert parallel groups, which have to divide the experts",
     "head_to_head.configuration": "says a configuration in words",
     "roofline.stored_and_computed": "a frame about formats by their names",
 }
@@ -216,6 +232,11 @@ def record(draw: np.random.Generator, name: str, kind: str) -> Any:
         "MemoryRule": lambda: MemoryRule(float(draw.uniform(0.5, 1))),
         "RequestMix": lambda: mix,
         "Tariff": lambda: Tariff(*(number(draw, "api_usd_per_mtok") for _ in range(3))),
+        "Iterable[Rival]": lambda: [one_by_one(), diffusion(tokens_per_pass=float(draw.uniform(1, 8)))],
+        "Iterable[tuple[Any, Any]]": lambda: [(number(draw, "batch"), number(draw, "positions")) for _ in range(2)],
+        "Workload": lambda: Workload(
+            number(draw, "rate_req_per_s"), number(draw, "input_tokens"), number(draw, "output_tokens"), budget_s=5.0
+        ),
         "Ownership": lambda: Ownership(
             number(draw, "purchase_usd"), 10.0, 0.7, 1.3, 0.1, 180.0, 4.0, 0.1, 0.1, 0.05, float(draw.uniform(0, 9e4))
         ),

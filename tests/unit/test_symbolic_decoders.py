@@ -20,12 +20,14 @@ from analysis.symbols import (
     MEM_BW,
     N_MATMUL,
     OVERHEAD,
+    PASS_TIME,
     PASSES,
     PASSES_EASY,
     PASSES_HARD,
     PEAK,
     POSITION_TIME,
     PROMPT_LENGTH,
+    PROMPT_TIME,
     RIDGE,
     RIDGE_POSITIONS,
     SEQ_POSITIONS,
@@ -176,6 +178,28 @@ def test_each_condition_removes_the_break_even():
     assert (at_3.subs(CONTEXT, 13), at_3.subs(CONTEXT, 12)) == (True, False)
 
 
+def test_results_are_written_as_the_page_reads_them():
+    """Term by term what the docstrings say: no minus before a quotient of sums, fixed time and context apart."""
+    more, over, long = TOKENS_KEPT - 1, OVERHEAD / POSITION_TIME, CONTEXT / CONTEXT_SCALE
+    below = SEQ_POSITIONS - more * long
+    assert derive.breakeven_batch() == (TOKENS_KEPT * RIDGE_POSITIONS + more * over) / below
+    assert derive.breakeven_batch_past_ridge() == more * over / (below - TOKENS_KEPT)
+    assert derive.context_without_breakeven() == CONTEXT_SCALE * (SEQ_POSITIONS - TOKENS_KEPT) / more
+    apart = (BLOCK - PASSES) / BLOCK
+    assert derive.crossover_batch() == (RIDGE_POSITIONS + apart * over) / (PASSES - apart * long)
+    assert derive.block_context_without_crossover() == BLOCK * CONTEXT_SCALE * (PASSES - 1) / (BLOCK - PASSES)
+    spread = SHARE_EASY * (1 - SHARE_EASY)
+    square = (PASSES_EASY - PASSES_HARD) ** 2
+    assert derive.excess_of_mean_rate() == spread * square / (PASSES_EASY * PASSES_HARD)
+    drafts = DRAFTS * DRAFT_COST
+    pays = ACCEPT ** (DRAFTS + 1) * (drafts + 1) - DRAFT_COST * TOKENS_KEPT
+    assert derive.next_draft_pays() == pays
+    whole = (drafts + 1) * long + drafts + SEQ_POSITIONS
+    assert derive.saturated_request_time() == POSITION_TIME * (PROMPT_LENGTH + ANSWER_LENGTH / TOKENS_KEPT * whole)
+    free = {DRAFTS: 4, DRAFT_COST: 0, CONTEXT_SCALE: 1}
+    assert derive.speculative_context_without_breakeven().subs(free) == (5 - TOKENS_KEPT) / more
+
+
 # --- Speculation -------------------------------------------------------------------------------
 
 
@@ -205,6 +229,11 @@ def test_checking_is_free_up_to_the_first_decline_and_costs_every_position_from_
     assert ratio.subs({RIDGE_POSITIONS: 295, DRAFTS: 3, SEQUENCES: 74}) > 1
     assert ratio.subs({RIDGE_POSITIONS: 295, DRAFTS: 3, SEQUENCES: 295}) == 4
     assert ratio.subs({RIDGE_POSITIONS: 295, DRAFTS: 3, SEQUENCES: 5000}) == 4
+
+
+def test_checking_starts_to_cost_where_all_positions_reach_the_ridge():
+    """Four positions of 73.75 sequences are 295."""
+    assert derive.first_decline_batch().subs({RIDGE_POSITIONS: 295, DRAFTS: 3}) == Rational(295, 4)
 
 
 def test_the_published_wall_clock_factor_is_the_gain_where_checking_is_free():
@@ -269,6 +298,21 @@ def test_a_dense_block_in_16_bit_has_its_length_as_intensity(block, intensity):
     """2 l / b with b = 2, one sequence without context."""
     alone = derive.block_intensity().subs({SEQUENCES: 1, CONTEXT: 0, STREAMED: 2 * N_MATMUL})
     assert with_constants(alone).subs(BLOCK, block) == intensity
+
+
+def test_the_intensity_of_a_block_by_hand():
+    """Two sequences, blocks of 3: 2 x 3 (2 x 5 + 4 x 10) operations for 20 + 2 x 2 x 10 bytes."""
+    of = {
+        SEQUENCES: 2,
+        BLOCK: 3,
+        FLOP_PER_WEIGHT: 2,
+        N_MATMUL: 5,
+        ATTENTION_FLOP: 4,
+        CONTEXT: 10,
+        STREAMED: 20,
+        KAPPA: 2,
+    }
+    assert derive.block_intensity().subs(of) == 5
 
 
 def test_the_ridge_block_is_the_batch_at_the_ridge():
@@ -338,6 +382,9 @@ def test_a_long_prompt_shrinks_the_penalty_and_never_turns_it():
 def test_a_short_answer_pays_a_whole_block():
     time = derive.answer_time_in_blocks().subs(BLOCK, 256)
     assert time.subs(ANSWER_LENGTH, 60) == time.subs(ANSWER_LENGTH, 256) != time.subs(ANSWER_LENGTH, 257)
+    # half a second for the prompt, two blocks of ten passes of a fifth of a second
+    of = {ANSWER_LENGTH: 257, PASSES: 10, PASS_TIME: Rational(1, 5), PROMPT_TIME: Rational(1, 2)}
+    assert time.subs(of) == Rational(9, 2)
 
 
 # --- Adaptive passes ---------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from analysis.symbols import (
     ATTENTION_FLOP,
     CONTEXT,
     EXPERTS,
+    FFN,
     HEAD_DIM,
     HEADS,
     HIDDEN,
@@ -82,6 +83,15 @@ def test_grouping_scales_the_cache_and_not_the_queries():
 def test_what_separates_stored_from_multiplied_is_the_input_embedding_and_the_norms():
     extra = derive.params_total() - derive.params_matmul()
     assert simplify(extra - (VOCAB * HIDDEN + HIDDEN * (2 * LAYERS + 1))) == 0
+
+
+@pytest.mark.parametrize(
+    ("kv_heads", "ffn", "vocab", "params"), [(32, 11_008, 32_000, 6_738_415_616), (8, 14_336, 128_256, 8_030_261_248)]
+)
+def test_parameters_of_published_models(kv_heads, ffn, vocab, params):
+    """Llama-2-7B and Llama-3-8B as their cards count them; 32 layers, 32 heads of 128, width 4,096."""
+    of = {LAYERS: 32, HEADS: 32, KV_HEADS: kv_heads, HEAD_DIM: 128, HIDDEN: 4096, FFN: ffn, VOCAB: vocab}
+    assert derive.params_total().subs(of) == params
 
 
 def test_expert_union_runs_from_top_k_to_all():

@@ -1,6 +1,9 @@
 """Frames of the answer that cannot wait: infeasible is no count, shares multiply, replays keep what they are given."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis.evidence import waiting
@@ -26,6 +29,69 @@ def test_nodes_are_whole_and_spares_come_on_top():
     assert waiting.nodes_for([10.0, 8.0], 4.0).tolist() == [3.0, 2.0]
     assert waiting.nodes_for([10.0, 8.0], 4.0, spares=1).tolist() == [4.0, 3.0]
     assert np.isnan(waiting.nodes_for(10.0, 0.0, spares=1))
+    # three tenths over one tenth is 3.0000000000000004 in the computer
+    assert (0.1 + 0.2) / 0.1 > 3
+    assert waiting.nodes_for(0.1 + 0.2, 0.1) == 3
+
+
+def test_a_node_is_split_where_it_carries_most_and_where_nothing_does_as_is_quickest(monkeypatch):
+    """Four replicas of 1 request/s beat one of 3 within two seconds; within one only the whole node is in time.
+
+    Within half a second nobody is: the quickest alone is told. What holds no request is endless alone.
+    """
+    table = [(2, 4, 1.5, 9.0, 1.0), (8, 1, 0.8, 9.0, 3.0), (1, 8, 0.1, 0.5, 9.0)]
+    services = tuple(
+        (
+            SimpleNamespace(copies=copies, replica=SimpleNamespace(gpus=gpus)),
+            SimpleNamespace(floor_s=lambda metric, floor=floor: floor, room=room, rate=rate),
+        )
+        for gpus, copies, floor, room, rate in table
+    )
+    asked = []
+
+    def rate_within_budget(service, budgets, **how):
+        asked.append(how)
+        return np.where(budgets > service.floor_s(""), service.rate, 0.0)
+
+    monkeypatch.setattr(waiting, "_services", lambda each, weights, prompt, answer: services)
+    monkeypatch.setattr(waiting.queueing, "rate_within_budget", rate_within_budget)
+    each = waiting.contestants("8B")[0]
+    found = waiting._within(each, [0.5, 1.0, 2.0], cv=2.0, metric="ttft")
+    assert found["gpus"].tolist() == [8, 8, 2]
+    assert found["node_req_per_s"].tolist() == [0, 3, 4]
+    assert found["floor_s"].tolist() == [0.8] * 3
+    assert set(found["name"] + found["kind"]) == {"8Bautoregressive"}
+    assert asked == [{"percentile": 95.0, "metric": "ttft", "cv": 2.0}] * 2
+
+
+def test_hours_and_the_busiest_day_of_a_trace_by_hand(monkeypatch):
+    """Windows of half an hour: means of two and two, the odd one left out, over their own mean.
+
+    Of two days of four windows of six hours the second has the highest one, though the first has more requests.
+    """
+    windows = SimpleNamespace(window_s=1800.0, req_per_s=np.array([1.0, 3.0, 5.0, 7.0, 99.0]))
+    monkeypatch.setattr(waiting.traces, "shipped_windows", lambda name: windows)
+    assert waiting.hours_of("x") == pytest.approx((0.5, 1.5))
+    windows.window_s, windows.req_per_s = 21_600.0, np.array([5.0, 5, 5, 5, 1, 2, 9, 3, 100])
+    assert waiting.busiest_day("x").tolist() == [1, 2, 9, 3]
+
+
+def test_pairs_by_hand(monkeypatch):
+    """Ten requests: three nodes of four against one of ten, more; where only blocks are in time only they can."""
+    rates = {"8B diffusion 4": 4.0, "70B": 0.0, "8B": 10.0, "8B drafts": 1.0}
+    frame = pd.DataFrame(
+        [(name, budget, rate) for name, rate in rates.items() for budget in waiting.BUDGETS_S],
+        columns=["name", "budget_s", "node_req_per_s"],
+    )
+    asked = []
+    monkeypatch.setattr(waiting, "by_budget", lambda **of: asked.append({k: list(v) for k, v in of.items()}) or frame)
+    table = waiting.pairs([10.0], weights="bf16", spares=1)
+    assert asked == [{"weights": list("bf16"), "names": list(rates)}]
+    assert len(table) == 3 * len(waiting.BUDGETS_S)
+    once = table[table["budget_s"] == 1.0].set_index("pair")
+    assert once["class"].tolist() == ["only diffusion can", "more", "fewer"]
+    assert once["nodes"].tolist() == [4, 4, 4]
+    assert once["rival_nodes"].tolist() == pytest.approx([np.nan, 2, 11], nan_ok=True)
 
 
 def test_classes_of_a_comparison_by_hand():

@@ -217,7 +217,12 @@ def summary(verdicts: Iterable[Verdict]) -> pd.DataFrame:
 
 def _stated_words(verdict: Verdict) -> str:
     stated = verdict.claim.stated
-    return "" if stated is None else f"{stated.low:,g} to {stated.high:,g}{_of(stated.unit)}"
+    return "" if stated is None else f"{_short(stated.low)} to {_short(stated.high)}{_of(stated.unit)}"
+
+
+def _short(number: float) -> str:
+    """Write a bound as it is; a fraction such as a third to three digits."""
+    return f"{number:,.3g}" if number < 1 else f"{number:,g}"
 
 
 def _of(unit: str) -> str:

@@ -181,18 +181,24 @@ class _Search:
         if rate_req_per_s >= replicas * self.saturated_req_per_s:
             return None
         wanted = BUDGETS * self.budget_s * rate_req_per_s / (1 - 2 * EDGE)
-        count = max(self.requests, int(np.ceil(min(wanted, MOST_REQUESTS))))
-        found = _runs(
-            self.server,
-            self.traffic,
-            rate_req_per_s=rate_req_per_s,
-            count=count,
-            runs=self.runs,
-            replicas=replicas,
-            seed=self.seed,
-        )
-        restless = self.traffic.trace is None and any(run.window_s < STAYS * run.mean_s() for run in found)
-        return None if restless else Runs(tuple(found))
+        while True:
+            count = max(self.requests, int(np.ceil(min(wanted, MOST_REQUESTS))))
+            found = _runs(
+                self.server,
+                self.traffic,
+                rate_req_per_s=rate_req_per_s,
+                count=count,
+                runs=self.runs,
+                replicas=replicas,
+                seed=self.seed,
+            )
+            stays = min(run.window_s / run.mean_s() for run in found)
+            if stays >= STAYS or self.traffic.trace is not None:
+                return Runs(tuple(found))
+            # thirty budgets of a whole request are long enough; those of a token say nothing about its request
+            if self.metric == "e2e" or count >= MOST_REQUESTS:
+                return None
+            wanted = 1.1 * count * STAYS / stays
 
     def time_s(self, served: Runs | None) -> Estimate:
         if served is None:
@@ -226,7 +232,8 @@ def largest_rate_req_per_s(
         Above 0 and below 100. [1]
     metric : {"e2e", "ttft", "tpot"}
     requests : int
-        Of each run, at least: more where the run would be shorter than thirty budgets. [1]
+        Of each run, at least: more where the run would be shorter than thirty budgets, or, under a budget of tokens,
+        than ten mean latencies. [1]
 
     Returns
     -------
@@ -332,7 +339,8 @@ def capacity_by_simulation(
     runs : int
         Independent runs, from which the interval comes. [1]
     requests : int
-        Of each run, at least: more, up to 300,000, where the run would be shorter than thirty budgets. [1]
+        Of each run, at least: more, up to 300,000, where the run would be shorter than thirty budgets, or, under a
+        budget of tokens, than ten mean latencies. [1]
     most_nodes : int
         Where the search ends. [1]
     largest : bool

@@ -220,6 +220,21 @@
     },
   };
 
+  // arrows step a number by about a hundredth to a tenth of it, whole numbers by whole ones
+  function stepped(field, value, up) {
+    const step = value === 0 ? 1 : 10 ** (Math.floor(Math.log10(Math.abs(value))) - 1);
+    const next = value + (up ? 1 : -1) * (field.whole ? Math.max(1, step) : Math.min(step, field.high / 100));
+    return Math.min(Math.max(Number(next.toPrecision(12)), field.low), field.high);
+  }
+  root.addEventListener("keydown", (event) => {
+    const field = page.fields[event.target.dataset.field];
+    if (!field || event.altKey || event.ctrlKey || event.metaKey || !/^Arrow(Up|Down)$/.test(event.key)) return;
+    const value = read(event.target.value);
+    if (!Number.isFinite(value) || value === null) return;
+    event.preventDefault();
+    event.target.value = stepped(field, value, event.key === "ArrowUp");
+    event.target.dispatchEvent(new Event("input", { bubbles: true }));
+  });
   root.addEventListener("input", (event) => {
     const { field, slider } = event.target.dataset;
     const name = field ?? slider;

@@ -88,7 +88,14 @@
     choose();
   };
 
+  // ------------------------------------------------------------------------------------------ wide tables
+
+  // a folded table has no width until it is unfolded: the observer sees that too
+  const watch = (box) =>
+    new ResizeObserver(() => box.toggleAttribute("data-wide", box.scrollWidth > box.clientWidth + 1)).observe(box);
+
   const start = () => {
+    document.querySelectorAll(".table-scroll").forEach(watch);
     for (const table of document.querySelectorAll("table.data-table:has(td.long)")) stack(table);
     document.querySelectorAll("table[data-choices]").forEach(chooser);
   };
