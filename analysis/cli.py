@@ -89,6 +89,11 @@ def _option(param: click.Parameter | None) -> str:
     return param.opts[0] if isinstance(param, click.Option) else str(param.human_readable_name)
 
 
+def example(line: str) -> str:
+    """Write the last lines of a command's help: one line to copy."""
+    return f"\b\nFor example:\n  python -m analysis {line}"
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, numbers unrounded.")
 as_of_option = click.option(
     "--as-of",
@@ -192,7 +197,7 @@ def node_price(
     }
 
 
-@cli.command()
+@cli.command(epilog=example("cost --node p5.48xlarge --tok-per-s 3000 --token-kind output --utilization 0.3"))
 @click.option("--node", metavar="NAME", help="An instance of the tables, for example p5.48xlarge.")
 @click.option("--node-usd-per-hour", metavar="P", type=Number(not_negative), help="Or the price of the whole node.")
 @click.option("--term", default="on-demand", show_default=True, help="With --node: the price term.")
@@ -228,7 +233,7 @@ def cost(
     as_of: date,
     as_json: bool,
 ) -> None:
-    """Cost of a million tokens on a node, or what it takes to reach a cost."""
+    """Cost of a million tokens on a node, or what reaches a cost."""
     from analysis.model import cost as model
 
     if solve == "node-usd-per-hour":
@@ -284,13 +289,13 @@ def cost(
     _print(result | price, as_json=as_json, text=text)
 
 
-@cli.command()
+@cli.command(epilog=example("claims --only C36"))
 @click.option("--only", metavar="ID", help="One statement, for example C36.")
 @prices_option
 @as_of_option
 @json_option
 def claims(only: str | None, own: OwnPrices | None, as_of: date, as_json: bool) -> None:
-    """Print the ledger: every statement with its verdict and what decides it."""
+    """Print every statement with its verdict and what decides it."""
     from tqdm import tqdm
 
     from analysis.evidence.claims.ledger import changes, record, verdicts
@@ -319,7 +324,11 @@ def claims(only: str | None, own: OwnPrices | None, as_of: date, as_json: bool) 
     _print(records, as_json=as_json, text="\n".join(lines))
 
 
-@cli.command()
+@cli.command(
+    epilog=example(
+        "breakeven --node p5.48xlarge --node-req-per-s 2 --api gpt-5 --input-tokens 8000 --output-tokens 300"
+    )
+)
 @click.option("--node", metavar="NAME", help="An instance of the tables, for example p5.48xlarge.")
 @click.option("--node-usd-per-hour", metavar="P", type=Number(not_negative), help="Or the price of the whole node.")
 @click.option("--node-req-per-s", metavar="R", type=Number(positive), required=True, help="Its rate at full use.")
@@ -365,7 +374,7 @@ def breakeven(
     as_of: date,
     as_json: bool,
 ) -> None:
-    """Compare a node with an API for one kind of request: both costs, the winner, the break-even utilization."""
+    """Compare a node with an API for one kind of request. Prints both costs, the winner, the break-even utilization."""
     from analysis.model import cost as model
     from analysis.reference.specs import RequestMix
     from analysis.reference.tables import nearest, tariffs, ttft
@@ -465,7 +474,7 @@ def owned_price(node: str, ownership: str, sublet: float, day: date, own: OwnPri
 
 @cli.group(no_args_is_help=False)
 def prices() -> None:
-    """Own prices: judge a price file, or make one from what people have."""
+    """Judge a file of own prices, or make one from a feed."""
 
 
 #: A price of each kind, as a file has them.
@@ -487,7 +496,7 @@ p5.48xlarge,plan-1yr,,,,price,58,USD/node_hour
 @click.argument("file", metavar="FILE")
 @json_option
 def check_prices(file: str, as_json: bool) -> None:
-    """Judge every row of a price file: used, flagged as odd, or refused, with the reason."""
+    """Judge every row of a price file. Each is used, flagged as odd, or refused, with the reason."""
     from analysis.reference import own_prices, tables
 
     found = tables.check_prices(Path(file))
@@ -507,7 +516,7 @@ def check_prices(file: str, as_json: bool) -> None:
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write the measurement as a CSV.")
 @json_option
 def measure_host(out: Path | None, as_json: bool) -> None:
-    """Measure this computer's memory bandwidth, matmul rate and batching curve (up to a minute)."""
+    """Measure this computer, up to a minute. Its memory bandwidth, matmul rate and batching curve."""
     from tqdm import tqdm
 
     from analysis.evidence import host
@@ -543,7 +552,7 @@ def measure_host(out: Path | None, as_json: bool) -> None:
 DTYPES = ["bf16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
 
 
-@cli.command()
+@cli.command(epilog=example("model llama-3.1-70b --weights fp8"))
 @click.argument("model", metavar="NAME|CONFIG.json")
 @click.option("--weights", type=click.Choice(DTYPES), help="Format of the weights; the one of the release if left out.")
 @click.option("--kv", type=click.Choice(DTYPES), help="Format of the cache; the one of the release if left out.")
@@ -552,7 +561,7 @@ DTYPES = ["bf16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
 )
 @json_option
 def model(model: str, weights: str | None, kv: str | None, context: float, as_json: bool) -> None:
-    """Parameters, bytes and FLOP of a shipped architecture or of a Hugging Face config.json."""
+    """Parameters, bytes and FLOP of a model. It is a shipped architecture, or a Hugging Face config.json."""
     from analysis.model import transformer
     from analysis.reference.model_config import named
 
@@ -608,7 +617,7 @@ def model(model: str, weights: str | None, kv: str | None, context: float, as_js
 @click.option("--as-of", type=Day(), help="Take the prices of this day; without it the day in the file's name.")
 @json_option
 def import_prices(form: str, file: str, out: str, provider: str | None, as_of: date | None, as_json: bool) -> None:
-    """Make own prices from a feed, and doubt each: used, flagged or refused, with the reason."""
+    """Make own prices from a feed, and doubt each. It is used, flagged or refused, with the reason."""
     from tqdm import tqdm
 
     from analysis.reference import price_feeds
@@ -782,7 +791,7 @@ def _tensor_parallel_refusal(refusal: InputError) -> InputError:
     return refusal.at("--tp") if refusal.where == "tensor_parallel" else refusal
 
 
-@cli.command()
+@cli.command(epilog=example("step --model llama-3.1-70b --gpu h100-sxm --gpus 8 --batch 32 --context 8000"))
 @model_option
 @gpu_option
 @gpus_option
@@ -809,7 +818,7 @@ def step(
     as_json: bool,
     **described: Any,
 ) -> None:
-    """Time of one pass of decoding, what bounds it, and the rates that follow."""
+    """Time of a pass of decoding, its bound, and the rates."""
     from analysis.evidence.cases import nearest_step
     from analysis.model import decoders, decoding
     from analysis.model.transformer import pass_work
@@ -888,7 +897,7 @@ def step(
     _print(result, as_json=as_json, text="\n".join(lines))
 
 
-@cli.command()
+@cli.command(epilog=example("prefill --model llama-3.1-70b --gpu h100-sxm --gpus 8 --prompt 8000"))
 @model_option
 @gpu_option
 @gpus_option
@@ -931,7 +940,7 @@ def prefill(
     ideal: bool,
     as_json: bool,
 ) -> None:
-    """Time to read prompts on an otherwise idle replica, and what bounds it."""
+    """Time to read prompts on an idle replica, and what bounds it."""
     from analysis.model import decoding
     from analysis.model.transformer import pass_work
 
@@ -1029,7 +1038,12 @@ def _of_this_node(node: str, gpu: str, gpus: float, day: date, own: OwnPrices | 
         raise InputError("--gpus", int(gpus), f"{row['value']:g}, as {node} has")
 
 
-@cli.command()
+@cli.command(
+    epilog=example(
+        "capacity --model llama-3.1-8b --weights fp8 --gpu h100-sxm --gpus 8 --tp 4 --node p5.48xlarge \\\n"
+        "    --rate-req-per-s 2 --input-tokens 1500 --output-tokens 300 --budget-s 1 --percentile 95"
+    )
+)
 @model_option
 @gpu_option
 @gpus_option
@@ -1122,7 +1136,7 @@ def capacity(
     as_json: bool,
     **described: Any,
 ) -> None:
-    """Nodes under a latency budget, what they cost, and where their utilization goes."""
+    """Nodes that a latency budget takes, and their cost. Also where their utilization goes."""
     from analysis.model import capacity as plan
     from analysis.reference.specs import Workload
     from analysis.units import TOKENS_PER_MTOK
@@ -1423,12 +1437,12 @@ def _names(kind: str, day: date) -> list[str]:
     return sorted(set(rows.rows[column]))
 
 
-@cli.command()
+@cli.command(epilog=example("names gpus"))
 @click.argument("kind", required=False, type=click.Choice(list(NAMES)))
 @as_of_option
 @json_option
 def names(kind: str | None, as_of: date, as_json: bool) -> None:
-    """List what can be asked for: models, GPUs, engines, nodes and APIs with a price on that day."""
+    """List the names of models, GPUs, engines, nodes and APIs. Nodes and APIs are those with a price on that day."""
     if kind in ("models", "gpus", "engines"):
         _refuse_idle(("as_of",), f"with {kind}: only prices begin on a day")
     found = {each: _names(each, as_of) for each in ([kind] if kind else NAMES)}
@@ -1439,11 +1453,11 @@ def names(kind: str | None, as_of: date, as_json: bool) -> None:
     _print(found, as_json=as_json, text=text)
 
 
-@cli.command()
+@cli.command(epilog=example("validate data/example_measurements.csv"))
 @click.argument("file")
 @json_option
 def validate(file: str, as_json: bool) -> None:
-    """Compare the model with your own measurements: a CSV like data/example_measurements.csv."""
+    """Compare the model with your own measurements. FILE is a CSV like data/example_measurements.csv."""
     from analysis.evidence.foreign import read
     from analysis.evidence.validation import by_regime, errors
 
@@ -1543,12 +1557,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-@cli.command()
+@cli.command(epilog=example("report --prices data/examples/own_prices.csv --out ../ours"))
 @click.option("--prices", "file", metavar="FILE", help="Own prices, laid over the tables; without it the book's own.")
 @click.option("--out", metavar="DIR", required=True, help="The folder for the site, new or empty.")
 @json_option
 def report(file: str | None, out: str, as_json: bool) -> None:
-    """Execute every chapter with own prices, build the site into a folder, and list the verdicts that change."""
+    """Execute the whole report with own prices, into a folder. Lists the verdicts that change."""
     import signal
 
     from tqdm import tqdm

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from analysis.evidence.claims.ledger import priced, record, summary, tally, verdicts
+from analysis.evidence.claims.ledger import priced, record, summary, tally_by_kind, tally_words, verdicts
 from analysis.evidence.claims.registry import REGISTRY, Computed, Context
 from analysis.evidence.claims.verdict import evaluate, flipped
 from analysis.evidence.scenarios import Choice
@@ -92,10 +92,11 @@ def test_records_words_and_tally_agree():
     found = verdicts(as_of=SNAPSHOT)
     words = summary(found)
     assert words["id"].tolist() == [record(v)["id"] for v in found] == sorted(REGISTRY)
-    assert tally(found)["statements"].sum() == len(found)
-    assert dict(tally(found).itertuples(index=False))["by definition"] == sum(
-        v.verdict == "by definition" for v in found
-    )
+    counts = tally_by_kind(found)
+    assert counts["statements"].sum() == len(found)
+    defined = counts.loc[counts["verdict"] == "by definition", "statements"].sum()
+    assert defined == sum(v.verdict == "by definition" for v in found)
+    assert f"{defined} by definition" in tally_words(found)
 
 
 def test_an_unknown_claim_is_refused_and_progress_counts_all():

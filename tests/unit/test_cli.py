@@ -2,12 +2,13 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
-from analysis.cli import main
+from analysis.cli import cli, main
 from analysis.reference.tables import DATA
 
 IDENTITY = ["--node-usd-per-hour", "33", "--tok-per-s", "3000", "--token-kind", "output"]
@@ -420,6 +421,26 @@ def test_the_help_of_prices_check_shows_a_file_that_passes(capsys, tmp_path):
     path.write_text("\n".join(line for line in shown if line.count(",") > 5) + "\n")
     found = answer(capsys, "prices", "check", str(path))
     assert (len(found["rows"]), found["refused"]) == (4, [])
+
+
+def test_the_list_of_commands_shows_each_sentence_whole(capsys):
+    for words in ([], ["prices"]):
+        assert main([*words, "--help"]) == 0
+        assert "..." not in capsys.readouterr().out.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize("name", sorted(set(cli.commands) - {"prices", "measure-host"}))
+def test_help_ends_with_an_example_that_runs(name, capsys, monkeypatch):
+    """The example of a report takes minutes: the options of its line are parsed, and it is not run."""
+    monkeypatch.chdir(DATA.parent)
+    assert main([name, "--help"]) == 0
+    (line,) = re.findall(r"For example:\n +python -m analysis (.*)", capsys.readouterr().out, re.DOTALL)
+    words = line.replace("\\\n", " ").split()
+    assert words[0] == name
+    if name == "report":
+        cli.commands[name].make_context(name, words[1:])
+    else:
+        assert main(words) == 0
 
 
 def test_prices_check_of_no_file_and_of_an_empty_one(capsys, tmp_path):
