@@ -7,7 +7,7 @@ numbers Vega computes from what `analysis.present.vega` prints. The axes stand s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import altair as alt
@@ -211,14 +211,17 @@ def line(
 
 def _at(value: Expr, values: Mapping[Symbol, Any]) -> Any:
     symbols = sorted(values, key=str)
-    return lambdify(symbols, value, "numpy")(*(values[symbol] for symbol in symbols))
+    # over a price of nothing a ratio has no end, in NumPy as in the page
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return lambdify(symbols, value, "numpy")(*(np.asarray(values[symbol], float) for symbol in symbols))
 
 
 def _rule(
     rule: Mark, axis: Axis, field: str, inputs: Sequence[Symbol], start: Mapping[Symbol, float], *, vertical: bool
 ) -> Any:
     """Draw a rule where an expression says, and write its value beside it."""
-    first = pd.DataFrame([{"words": rule.words, "start": float(_at(rule.value, start))}])
+    at = float(_at(rule.value, start))
+    first = pd.DataFrame([{"words": rule.words, "start": at if np.isfinite(at) else None}])
     written = f"datum.words + ' ' + format(datum.{field}, '{rule.format}')" if rule.format else "datum.words"
     inside = f"datum.{field} >= {axis.low} && datum.{field} <= {axis.high}"
     base = (
@@ -260,6 +263,11 @@ def _rule(
 # --- The charts of the chapters ----------------------------------------------------------------
 
 
+def _of_prices(slider: Slider) -> Slider:
+    """Let the ends of a slider give way: own prices may be nothing, or many times those of the book."""
+    return replace(slider, low=min(slider.low, slider.value), high=max(slider.high, slider.value))
+
+
 def cost_of_utilization(*, price_usd_per_node_hour: float, node_tok_per_s: float, api_usd_per_mtok: float) -> Any:
     """Cost of a million tokens against utilization, with sliders for the three things that decide; chapter 1.
 
@@ -286,9 +294,9 @@ def cost_of_utilization(*, price_usd_per_node_hour: float, node_tok_per_s: float
         x=Axis("Utilization", 0.01, 1, charts.UTILIZATION_TICKS, "~%"),
         y=Axis("Cost (USD/Mtok)", 0.1, 2000, [0.1, 1, 10, 100, 1000]),
         sliders=[
-            Slider(PRICE, "Node (USD/hour)", 1, 120, 0.5, price_usd_per_node_hour),
+            _of_prices(Slider(PRICE, "Node (USD/hour)", 1, 120, 0.5, price_usd_per_node_hour)),
             Slider(TPUT, "Tokens per second at full use", 100, 20_000, 100, node_tok_per_s),
-            Slider(API_PRICE, "API (USD/Mtok)", 0.1, 60, 0.1, api_usd_per_mtok),
+            _of_prices(Slider(API_PRICE, "API (USD/Mtok)", 0.1, 60, 0.1, api_usd_per_mtok)),
         ],
         verticals=[Mark(with_constants(even), "cheaper from", ".1~%", theme.OWNED)],
         horizontals=[Mark(API_PRICE, "API")],

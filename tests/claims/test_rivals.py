@@ -133,3 +133,12 @@ def test_shares_under_other_readings():
         share_where(claim, SNAPSHOT, speed=1.0)
     with pytest.raises(TypeError, match="C31 has no samples"):
         share_where(REGISTRY["C31"], SNAPSHOT, speed=1.0)
+
+
+def test_whatever_costs_something_loses_to_an_api_for_nothing(tmp_path):
+    """Zero is a price: the answer is plain, though its ratio has no number; what is free itself does not lose."""
+    rows = tables.api_prices(as_of=tables.SNAPSHOT).where(quantity="price")
+    keys = [*tables.SCHEMAS["api_prices"].keys, "quantity", "value", "unit"]
+    rows.assign(value=0)[keys].to_csv(tmp_path / "free.csv", index=False)
+    found = evaluate(REGISTRY["C42"], Context(tables.SNAPSHOT, tables.read_prices(tmp_path / "free.csv")))
+    assert (found.share_true, found.share_undefined, found.computed, found.verdict) == (1, 0, None, "holds")

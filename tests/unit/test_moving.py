@@ -121,3 +121,12 @@ def test_symbols_of_the_cost_chart_are_those_of_the_book():
     names = {param["name"] for param in CHARTS["cost"].to_dict()["params"]}
     assert names == {PRICE.name, TPUT.name, API_PRICE.name}
     assert UTIL.name not in names
+
+
+@pytest.mark.parametrize(("node", "api"), [(0, 150.0), (330.0, 0)])
+def test_sliders_of_prices_hold_whatever_they_start_at(node, api):
+    """Own prices may be zero, or ten times those of the book: the chart is drawn, its sliders reach them."""
+    spec = moving.cost_of_utilization(price_usd_per_node_hour=node, node_tok_per_s=3000, api_usd_per_mtok=api).to_dict()
+    ends = {param["name"]: (param["bind"]["min"], param["value"], param["bind"]["max"]) for param in spec["params"]}
+    assert ends["price"] == (min(1, node), node, max(120, node))
+    assert ends["api_price"] == (min(0.1, api), api, max(60, api))

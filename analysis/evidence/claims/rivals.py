@@ -491,9 +491,10 @@ def owned_loses_to_commodity(point: Point, context: Context) -> Outcome:
     bill = np.full(against.shape, np.nan)
     for name in np.unique(against):
         bill = np.where(against == name, _cheapest_bill(point, context, against=str(name)), bill)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = owned / bill
-    return Outcome(np.nan_to_num(ratio, nan=0.0) > 1, value=ratio, defined=np.isfinite(ratio))
+    defined = np.isfinite(owned) & np.isfinite(bill)
+    # an API for nothing is cheaper than whatever costs something, by no ratio that has a number
+    ratio = None if np.any(bill[defined] == 0) else np.divide(owned, bill, out=np.zeros_like(bill), where=defined)
+    return Outcome(defined & (owned > bill), value=ratio, defined=defined)
 
 
 def against_commodity(context: Context) -> dict[str, dict[str, float]]:
