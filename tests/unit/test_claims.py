@@ -19,6 +19,7 @@ from analysis.evidence.claims.verdict import (
     verdict_of_share,
 )
 from analysis.evidence.scenarios import Choice, Range, fixed
+from analysis.reference import tables
 from analysis.reference.tables import SNAPSHOT
 
 TODAY = Context(date(2026, 7, 20))
@@ -282,6 +283,14 @@ def test_undefined_samples_are_counted_apart_never_as_false():
 def test_nowhere_defined_is_a_fault():
     with pytest.raises(ValueError, match="claim C99: no sample of its space is defined"):
         evaluate(computed(lambda point, context: Outcome(True, defined=False)), TODAY)
+
+
+def test_own_prices_may_leave_a_question_without_an_answer():
+    """Which of two things that are free is cheaper, for example: that is no fault of the test."""
+    own = tables.read_prices(tables.DATA / "examples" / "own_prices.csv")
+    found = evaluate(computed(lambda point, context: Outcome(True, defined=False)), Context(TODAY.as_of, own))
+    assert (found.verdict, found.share_true, found.share_undefined) == ("undefined", None, 1.0)
+    assert found.decided_by == "with these prices the question has no answer anywhere"
 
 
 def test_stated_range_reports_the_share_inside():

@@ -300,9 +300,13 @@ def by_ownership(*, as_of: date, prices: OwnPrices | None = None) -> pd.DataFram
         claim, context = REGISTRY[claim_id], Context(as_of, prices)
         if isinstance(claim, Computed) and isinstance(claim.space(context).get("ownership"), Choice):
             ways = by_choice(claim, "ownership", context).to_dict("records")
-            said = {way["ownership"]: f"{way['verdict']}, {way['share_true']:.0%} true" for way in ways}
+            said = {way["ownership"]: _said(way["verdict"], way["share_true"]) for way in ways}
             rows.append({"id": claim_id, "statement": claim.paraphrase, **said})
     return pd.DataFrame(rows)
+
+
+def _said(verdict: str, share: float) -> str:
+    return verdict if verdict == "undefined" else f"{verdict}, {share:.0%} true"
 
 
 #: The order in which verdicts are told: of computed statements, of market facts, of definitions.

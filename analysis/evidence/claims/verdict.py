@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from analysis.evidence.claims.registry import Claim, Computed, Context, Definition, MarketFact, Stated
 from analysis.evidence.scenarios import Choice, Point, Range, Space, central, fixed, sample, stretched
+from analysis.reference.tables import prices_in_force
 
 #: Share of true samples from which "always" holds, and up to which anything fails ("can": below which).
 ALMOST, FEW = 0.95, 0.05
@@ -184,14 +185,14 @@ def bisect(space: Space, name: str, test: Test) -> float | None:
 
 
 def share_and_verdict(claim: Computed, space: Space, context: Context) -> tuple[float, str]:
-    """Sample a space; return the share of true among the defined samples, and the verdict it gives."""
+    """Sample a space; return the share of true among the defined samples, and the verdict; NaN, undefined for none."""
     defined, true, _ = claim.outcome(sample(space), context)
     return _judged(claim, defined, true)
 
 
 def _judged(claim: Computed, defined: NDArray[np.bool_], true: NDArray[np.bool_]) -> tuple[float, str]:
     if not defined.any():
-        raise ValueError(f"claim {claim.id}: no sample of its space is defined")
+        return np.nan, "undefined"
     share = float(true[defined].mean())
     return share, verdict_of_share(share, claim.quantifier)
 
@@ -216,7 +217,8 @@ def by_choice(claim: Computed, name: str, context: Context) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each value: the input's name, ``share_true``, ``verdict``.
+        One row for each value: the input's name, ``share_true``, ``verdict``; undefined where the question has no
+        answer for that value.
 
     Raises
     ------
@@ -297,6 +299,11 @@ def _computed(claim: Computed, context: Context) -> Verdict:
     points = sample(space)
     defined, true, outcome = claim.outcome(points, context)
     share, verdict = _judged(claim, defined, true)
+    if verdict == "undefined":
+        if not prices_in_force(context.prices).rows:
+            raise ValueError(f"claim {claim.id}: no sample of its space is defined")
+        said = "with these prices the question has no answer anywhere"
+        return Verdict(claim, context, verdict, decided_by=said, share_undefined=1.0)
     others = {share_and_verdict(claim, stretched(space, factor), context)[1] for factor in (0.5, 2.0)}
     boundary = find_boundary(
         space,
