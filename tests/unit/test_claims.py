@@ -285,10 +285,10 @@ def test_nowhere_defined_is_a_fault():
         evaluate(computed(lambda point, context: Outcome(True, defined=False)), TODAY)
 
 
-def test_own_prices_may_leave_a_question_without_an_answer():
+def test_own_prices_may_leave_a_question_without_an_answer(monkeypatch):
     """Which of two things that are free is cheaper, for example: that is no fault of the test."""
-    own = tables.read_prices(tables.DATA / "examples" / "own_prices.csv")
-    found = evaluate(computed(lambda point, context: Outcome(True, defined=False)), Context(TODAY.as_of, own))
+    monkeypatch.setenv(tables.PRICES_VARIABLE, str(tables.DATA / "examples" / "own_prices.csv"))
+    found = evaluate(computed(lambda point, context: Outcome(True, defined=False)), TODAY)
     assert (found.verdict, found.share_true, found.share_undefined) == ("undefined", None, 1.0)
     assert found.decided_by == "with these prices the question has no answer anywhere"
 
