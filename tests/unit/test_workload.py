@@ -293,7 +293,8 @@ def test_second_chart_holds_what_it_computes_from():
         name
         for part in display.walk(spec)
         for step in part.get("transform", [])
-        for name in re.findall(r"(?<![.\w])[a-z]\w*(?!\w*\()", step.get("calculate", step.get("filter", "")))
+        for said in [re.sub(r"'[^']*'", "", step.get("calculate", step.get("filter", "")))]  # words are no names
+        for name in re.findall(r"(?<![.\w])[a-z]\w*(?!\w*\()", said)
     }
     assert used - {"datum", "pow", "max", "min", "exp", "log", "sqrt", "e"} <= set(start)
 
