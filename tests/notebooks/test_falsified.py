@@ -125,7 +125,7 @@ def double_prices(path: Path) -> None:
 
 #: A row of three tables: what to change in it, a chapter whose page shows it, and one that never reads the table.
 ROWS = {
-    "on_chip": ("value", "roofline", "cost"),
+    "on_chip": ("value", "ledger", "cost"),
     "fleet_utilization": ("value", "data", "cost"),
     "ownership": ("value", "own-rent-api", "roofline"),
 }
