@@ -285,6 +285,13 @@ def test_nowhere_defined_is_a_fault():
         evaluate(computed(lambda point, context: Outcome(True, defined=False)), TODAY)
 
 
+def test_change_that_leaves_nothing_defined_is_no_flip():
+    """A counterfactual has to bring another answer, not none."""
+    only_above_one = computed(lambda point, context: Outcome(point["x"] > 2, defined=point["x"] > 1))
+    with pytest.raises(ValueError, match="claim C99: no sample of its space is defined"):
+        flipped(only_above_one, TODAY)
+
+
 def test_own_prices_may_leave_a_question_without_an_answer(monkeypatch):
     """Which of two things that are free is cheaper, for example: that is no fault of the test."""
     monkeypatch.setenv(tables.PRICES_VARIABLE, str(tables.DATA / "examples" / "own_prices.csv"))

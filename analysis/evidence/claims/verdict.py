@@ -185,12 +185,15 @@ def bisect(space: Space, name: str, test: Test) -> float | None:
 
 
 def share_and_verdict(claim: Computed, space: Space, context: Context) -> tuple[float, str]:
-    """Sample a space; return the share of true among the defined samples, and the verdict; NaN, undefined for none."""
-    defined, true, _ = claim.outcome(sample(space), context)
-    return _judged(claim, defined, true)
+    """Sample a space; return the share of true among the defined samples, and the verdict it gives."""
+    share, verdict = _judged(claim, *claim.outcome(sample(space), context)[:2])
+    if verdict == "undefined":
+        raise ValueError(f"claim {claim.id}: no sample of its space is defined")
+    return share, verdict
 
 
 def _judged(claim: Computed, defined: NDArray[np.bool_], true: NDArray[np.bool_]) -> tuple[float, str]:
+    # where own prices leave no answer that is one; elsewhere callers call it a fault
     if not defined.any():
         return np.nan, "undefined"
     share = float(true[defined].mean())
@@ -231,7 +234,8 @@ def by_choice(claim: Computed, name: str, context: Context) -> pd.DataFrame:
         raise KeyError(f"{name} of {claim.id} is a range, not a choice")
     rows = []
     for value in axis.values:  # noqa: PD011 - a field of Choice, not of a frame
-        share, verdict = share_and_verdict(claim, {**space, name: Choice((value,), "one of them")}, context)
+        points = sample({**space, name: Choice((value,), "one of them")})
+        share, verdict = _judged(claim, *claim.outcome(points, context)[:2])
         rows.append({name: value, "share_true": share, "verdict": verdict})
     return pd.DataFrame(rows)
 
