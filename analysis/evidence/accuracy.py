@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis.evidence import calibration, validation
 from analysis.evidence.cases import Case, nearest_step, shipped_cases
-from analysis.inputs import or_one_line, write_files
+from analysis.inputs import InputError, or_one_line, write_files
 from analysis.model import decoding
 from analysis.reference.efficiency import constants, efficiency
 from analysis.reference.model_config import shipped
@@ -224,6 +224,110 @@ def worst(above: float = validation.WITHIN) -> pd.DataFrame:
     frame = rows()
     table = validation.by_cohort(frame[frame["set"] == "validation"])
     return table[(table["scored"] >= FEWEST) & (table["median_abs_error"] > above)].reset_index(drop=True)
+
+
+# --- By length of the prompt, and one source on its own ----------------------------------------
+
+
+def _with_conditions() -> pd.DataFrame:
+    """List all scored rows with the conditions that tell the rows of one source apart, small batches first."""
+    cases, _ = shipped_cases()
+    frame = rows().assign(
+        gpus=[case.replica.gpus for case in cases],
+        input_tokens=[case.measured.input_tokens for case in cases],
+        output_tokens=[case.measured.output_tokens for case in cases],
+        batch=[case.measured.concurrency for case in cases],
+        case=cases,
+    )
+    return frame.sort_values("batch", kind="stable")
+
+
+def long_prompts(regime: str, *, input_tokens: float) -> pd.DataFrame:
+    """List the validation rows of a regime with prompts of some length or more, as `rows`.
+
+    Parameters
+    ----------
+    regime : str
+        For example ``max_load_dense``.
+    input_tokens : float
+        Shortest prompt. [token]
+    """
+    frame = _with_conditions()
+    kept = (frame["set"] == "validation") & (frame["regime"] == regime) & (frame["input_tokens"] >= input_tokens)
+    return frame[kept].drop(columns="case")
+
+
+def sweep(source: str) -> pd.DataFrame:
+    """Summarise a source by model and length of the prompt, from its smallest batch to its largest.
+
+    Parameters
+    ----------
+    source : str
+        A key of ``data/sources.csv`` with scored rows.
+
+    Returns
+    -------
+    DataFrame
+        ``model``, ``gpus``, ``input_tokens``, ``output_tokens`` (the longest), ``scored`` rows, the batches
+        ``batch_low`` and ``batch_high``, the speed ratio less one of these two (``bias_low``, ``bias_high``: positive
+        where the model is too fast), and ``median_abs_error``. [1]
+    """
+    found = []
+    frame = _with_conditions().query("source == @source")
+    for (model, gpus, prompt), of in frame.groupby(["model", "gpus", "input_tokens"]):
+        small, large = of.iloc[0], of.iloc[-1]
+        found.append(
+            {
+                "model": model,
+                "gpus": gpus,
+                "input_tokens": prompt,
+                "output_tokens": of["output_tokens"].max(),
+                "scored": len(of),
+                "batch_low": small["batch"],
+                "batch_high": large["batch"],
+                "bias_low": small["speed_ratio"] - 1,
+                "bias_high": large["speed_ratio"] - 1,
+                "median_abs_error": of["error"].abs().median(),
+            }
+        )
+    return pd.DataFrame(found)
+
+
+def cache_read_share(source: str, *, model: str, input_tokens: float) -> float:
+    """Estimate at which share of the data sheet's bandwidth a source read its further caches.
+
+    A batch of n that starts and ends together takes the time of n prompts and S_out passes. From the smallest batch
+    to the largest a pass takes longer by ((T_2 - T_1) - (n_2 - n_1) t_prompt) / S_out; the share is the time that the
+    further caches take at full bandwidth over that. t_prompt is predicted, T is measured.
+
+    Parameters
+    ----------
+    source, model : str
+    input_tokens : float
+        Length of the prompts. [token]
+
+    Returns
+    -------
+    float
+        A lower end: whatever else a further sequence costs in a pass is counted as reading. [1]
+
+    Raises
+    ------
+    InputError
+        If the source did not measure that prompt in two batches with answers of one length.
+    """
+    frame = _with_conditions()
+    of = frame[(frame["source"] == source) & (frame["model"] == model) & (frame["input_tokens"] == input_tokens)]
+    if of["batch"].nunique() < 2 or of["output_tokens"].nunique() != 1:
+        raise InputError("input_tokens", input_tokens, f"two batches of {model} by {source} with one length of answer")
+    small, large = of.iloc[0], of.iloc[-1]
+    replica, answer = small["case"].replica, small["output_tokens"]
+    prompt_s = decoding.prefill_s(replica, input_tokens=input_tokens, efficiency=efficiency(replica, small["engine"]))
+    prompts_s = (large["batch"] - small["batch"]) * prompt_s
+    longer_s = (large["measured"] - small["measured"] - prompts_s) / answer
+    batches = np.array([small["batch"], large["batch"]])
+    at_full_s = np.diff(decoding.pass_time(replica, batch=batches, context_tokens=input_tokens + answer / 2).kv_s)
+    return float(at_full_s[0] / longer_s)
 
 
 # --- One step taken apart ----------------------------------------------------------------------

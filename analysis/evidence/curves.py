@@ -35,6 +35,10 @@ WORDS = {
 QUIET = ("-sxm-80gb", "-sxm", "-80gb")
 #: Time per token times answer length is the whole answer; the prompt of one request is then missing.
 DECODE_ONLY = frozenset({"tpot_s", "tokens_per_s_per_user"})
+#: Answers that stop by themselves come out a little shorter in the mean of a large batch: within this, the same work.
+ALIKE = 0.1
+#: A curve that ends before says what a few requests gain, and nothing about a swing.
+LARGE_BATCH = 64
 
 
 def spoken(name: str) -> str:
@@ -58,13 +62,14 @@ def _series(case: Case) -> str:
     return f"{spoken(m.model)} {m.weights}, {gpus}, {m.engine}"
 
 
-def _work(case: Case) -> str:
-    m = case.measured
-    return f"{_whole(m.input_tokens)} → {_whole(m.output_tokens)}"
-
-
-def _whole(tokens: float | None) -> str:
-    return "–" if tokens is None else f"{tokens:,.0f}"
+def _asked(answers: pd.Series[float]) -> pd.Series[float]:
+    """Give each answer of a curve the longest that is alike: the length that was asked for."""
+    asked: dict[float, float] = {}
+    longest = np.inf
+    for answer in sorted(set(answers), reverse=True):
+        longest = answer if answer < (1 - ALIKE) * longest or not asked else longest
+        asked[answer] = longest
+    return answers.map(asked)
 
 
 def _tok_per_s(case: Case, value: float) -> float:
@@ -101,7 +106,6 @@ def batching_curves() -> pd.DataFrame:
         rows.append(
             {
                 "series": _series(case),
-                "work": _work(case),
                 "id": m.id,
                 "source": m.source,
                 "set": SET_WORDS[set_of(m.source, m.accelerator)],
@@ -116,6 +120,10 @@ def batching_curves() -> pd.DataFrame:
             }
         )
     frame = pd.DataFrame(rows)
+    asked = frame.groupby(["series", "input_tokens", "source", "quantity", "layout"])["output_tokens"].transform(_asked)
+    frame["work"] = [
+        f"{prompt:,.0f} → {answer:,.0f}" for prompt, answer in zip(frame["input_tokens"], asked, strict=True)
+    ]
     keys = ["series", "work", "source", "quantity", "layout"]
     frame = frame.sort_values([*keys, "batch"], kind="stable", ignore_index=True)
     curves = frame.groupby(keys, sort=False)
@@ -127,7 +135,7 @@ def batching_curves() -> pd.DataFrame:
 
 
 def swings() -> pd.DataFrame:
-    """Swing of every curve that starts at batch 1: the most tokens over those at batch 1, measured and predicted.
+    """Swing of every curve from batch 1 to ``LARGE_BATCH`` or beyond: the most tokens over those at batch 1.
 
     Curves whose conditions were lost are listed without a prediction, their ``set`` says so.
 
@@ -142,7 +150,7 @@ def swings() -> pd.DataFrame:
     curves = curves[~curves["quantity"].isin(DECODE_ONLY)]
     rows = []
     for (series, work, source), curve in curves.groupby(["series", "work", "source"], sort=False):
-        if curve["batch"].min() != 1:
+        if curve["batch"].min() != 1 or curve["batch"].max() < LARGE_BATCH:
             continue
         best = curve.loc[curve["measured_gain"].idxmax()]
         rows.append(

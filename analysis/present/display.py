@@ -408,7 +408,9 @@ def cell_text(value: Any, decimals: int) -> str:
     if isinstance(value, float | np.floating):
         if math.isnan(value):
             return ABSENT
-        text = f"{float(value):,.{decimals}f}" if math.isfinite(value) else ("∞" if value > 0 else "-∞")
+        # 0.925 is a tie of two decimals: processors differ in its sixteenth digit, and then in the second
+        shown = float(f"{value:.14g}")
+        text = f"{shown:,.{decimals}f}" if math.isfinite(value) else ("∞" if value > 0 else "-∞")
         return text.replace("-", "−") if text.strip("-0.,") else text.lstrip("-")
     if isinstance(value, pd.Timestamp | date):
         return value.isoformat()[:10]

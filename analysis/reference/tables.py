@@ -47,6 +47,8 @@ from analysis.reference.specs import (
 from analysis.units import BASE_UNITS_PER, BYTE_PER_GB, DATA_UNITS, FLOP_PER_TFLOP, WATT_PER_KILOWATT
 
 #: The tables lie beside the package, wherever the caller stands.
+#:
+#: :meta hide-value:
 DATA = Path(__file__).resolve().parents[2] / "data"
 
 #: The day the article appeared. Chapters take their data as of this day, so that a row added later moves nothing.
@@ -1040,6 +1042,8 @@ def ttft(model: str, *, as_of: date) -> dict[str, Any] | None:
 
 
 #: What `make bench STORE=1` measured last, on the machine that it names.
+#:
+#: :meta hide-value:
 BENCH = DATA / "derived" / "bench.csv"
 BENCH_COLUMNS = ("what", "value", "unit", "budget", "kept", "baseline", "ratio", "date", "cpu")
 

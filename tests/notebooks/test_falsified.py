@@ -123,7 +123,8 @@ def double_prices(path: Path) -> None:
         writer.writerows(rows)
 
 
-#: A row of three tables: what to change in it, a chapter whose page shows it, and one that never reads the table.
+#: A row of three tables: what to raise by a fifth (still possible: a share stays below 1), a chapter whose page shows
+#: it, and one that never reads the table.
 ROWS = {
     "on_chip": ("value", "ledger", "cost"),
     "fleet_utilization": ("value", "data", "cost"),
@@ -139,7 +140,7 @@ def test_changed_row_turns_exactly_the_chapters_red_that_show_it(tree: Tree, tab
     path = tree.root / "data" / f"{table}.csv"
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    rows[0][column] = str(1.5 * float(rows[0][column]))
+    rows[0][column] = str(1.2 * float(rows[0][column]))
     rows[0] |= {"low": "", "high": ""}
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0], lineterminator="\n")

@@ -37,6 +37,13 @@ def test_pages_hold_no_inline_script_and_no_address_to_load_from(site: Path) -> 
                 assert needle not in path.read_text(), f"{path.name} holds {needle}"
 
 
+def test_no_page_tells_where_it_was_built(site: Path) -> None:
+    """The pages of the package show values of constants, and some constants are paths."""
+    for path in (*site.rglob("*.html"), site / "searchindex.js"):
+        for needle in (str(ROOT), "PosixPath(", "WindowsPath("):
+            assert needle not in path.read_text(), f"{path.name} holds {needle}"
+
+
 @pytest.mark.soak
 def test_two_builds_are_the_same_to_the_byte(site: Path, tmp_path: Path) -> None:
     again = publish.build(out=tmp_path)

@@ -7,6 +7,7 @@ import pytest
 from analysis.evidence import accuracy, calibration, foreign, validation
 from analysis.evidence.cases import shipped_cases
 from analysis.evidence.validation import by_regime, errors
+from analysis.inputs import InputError
 from analysis.reference.efficiency import Constant
 from analysis.reference.tables import DATA, NEWEST, all_rows, sources
 from analysis.reference.tables import accelerator as part
@@ -180,6 +181,51 @@ def test_constants_say_where_the_prior_stops_them():
     assert len(table) == len(accuracy.constants())
     assert not table.loc["phase.overlap", "at_limit"]
     assert not table.loc["native.layer", "at_limit"]
+
+
+def test_long_prompts_are_those_of_one_regime_that_no_constant_has_seen():
+    """TensorRT-LLM at maximum load: on H200 three of release 0.17, one of them 5,000 tokens long, and six of 1.0."""
+    frame = accuracy.long_prompts("max_load_dense", input_tokens=5000)
+    assert sorted(frame["input_tokens"]) == [5000] + [20_000] * 8
+    assert set(frame["set"]) == {"validation"}
+    assert set(frame["regime"]) == {"max_load_dense"}
+    assert len(accuracy.long_prompts("max_load_dense", input_tokens=5001)) == 8
+
+
+def test_a_sweep_names_its_smallest_and_its_largest_batch():
+    """Four H100, 16,035 tokens in and 1,000 out: 23.9 s alone and 51.4 s eight together."""
+    of = accuracy.sweep("mazurek-vllm").set_index(["model", "input_tokens"])
+    row = of.loc[("llama-3.3-70b", 16_035)]
+    assert (row["gpus"], row["output_tokens"], row["scored"], row["batch_low"], row["batch_high"]) == (4, 1000, 4, 1, 8)
+    each = accuracy.rows().set_index("id")
+    assert row["bias_low"] == pytest.approx(23.93454 / each.loc["mazk-011", "predicted"] - 1)
+    assert row["bias_high"] == pytest.approx(51.38168 / each.loc["mazk-014", "predicted"] - 1)
+    middle = each.loc[["mazk-012", "mazk-013"], "error"].abs().mean()
+    assert row["median_abs_error"] == pytest.approx(middle)
+    # of 40 rows one is not scored: the file contradicts itself
+    assert of["scored"].sum() == 39
+
+
+def test_further_caches_were_read_at_a_sixth_of_the_bandwidth():
+    """Seven more caches of 16,535 tokens in mean at 327,680 bytes, on four GPUs of 3.35 TB/s: 2.83 ms of 18 ms.
+
+    The eight prompts of 16,035 tokens take 1.2 to 1.8 s each (2.4 PFLOP on four GPUs at 45 to 65 % of 989 TFLOP/s).
+    """
+    found = accuracy.cache_read_share("mazurek-vllm", model="llama-3.3-70b", input_tokens=16_035)
+    at_full_s = 7 * 16_535 * 327_680 / 4 / 3.35e12
+    assert at_full_s == pytest.approx(2.83e-3, rel=0.01)
+    longer_s = [(51.38168 - 23.93454 - 7 * prompt_s) / 1000 for prompt_s in (1.2, 1.8)]
+    assert at_full_s / longer_s[0] < found < at_full_s / longer_s[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [("llama-3.3-70b", 138), ("llama-3.3-70b", 4096), ("llama-2-70b", 16_035)],
+    ids=["answers of several lengths", "another prompt", "another model"],
+)
+def test_a_share_needs_two_batches_of_one_kind(model, tokens):
+    with pytest.raises(InputError, match="two batches"):
+        accuracy.cache_read_share("mazurek-vllm", model=model, input_tokens=tokens)
 
 
 def test_parts_of_a_step_add_up_and_none_is_negative():

@@ -72,11 +72,11 @@ def of_its_own(monkeypatch):
 
 
 def test_a_curve_by_hand(of_its_own):
-    """Batches 1, 4 and 16 make 10, 30 and 80 token/s for 16 ms, 20 ms and 25 ms predicted; others are no curve."""
+    """Batches 1, 4 and 64 make 10, 30 and 80 token/s for 16 ms, 20 ms and 25 ms predicted; others are no curve."""
     total = "output_tokens_per_s_total"
     table_of(
         of_its_own,
-        timed(total, 80.0, concurrency=16.0),
+        timed(total, 80.0, concurrency=64.0),
         timed(total, 10.0, concurrency=1.0),
         timed(total, 30.0, concurrency=4.0),
         timed(total, 99.0, concurrency=1.0, weights="bf16"),
@@ -88,7 +88,7 @@ def test_a_curve_by_hand(of_its_own):
         predicted=[100.0, 20.0, 50.0, 1, 1, 1, 1, 1, 1],
     )
     table = curves.batching_curves()
-    assert table["batch"].tolist() == [1, 4, 16]
+    assert table["batch"].tolist() == [1, 4, 64]
     assert table["measured_tok_per_s"].tolist() == [10, 30, 80]
     assert table["measured_gain"].tolist() == [1, 3, 8]
     assert table["predicted_gain"].tolist() == [1, 2.5, 5]
@@ -104,28 +104,29 @@ def test_a_curve_by_hand(of_its_own):
         "sparse": False,
         "input_tokens": 1000,
         "output_tokens": 100,
-        "large_batch": 16,
+        "large_batch": 64,
         "measured": 8,
         "predicted": 5,
-        "slower": 2,
+        "slower": 8,
         "name": "8B H100, 1,000 → 100",
     }
     of = ("Llama-3.1-8B fp8, 8×H100, vllm", "1,000 → 100")
     assert curves.gain_of(*of) == 8
-    assert curves.runs(of, quantity=total)["predicted_stream_tok_per_s"].tolist() == [20, 12.5, 6.25]
+    assert curves.runs(of, quantity=total)["predicted_stream_tok_per_s"].tolist() == [20, 12.5, 1.5625]
     with pytest.raises(KeyError, match="tpot_s"):
         curves.runs(of, quantity="tpot_s")
 
 
 def test_a_swing_ends_where_most_was_measured_and_starts_at_batch_1(of_its_own):
-    """Batch 4 makes more than 16; a curve from batch 2 on swings from elsewhere; tokens alone leave out the prompt."""
+    """Batch 4 makes more than 64. From batch 2 on or up to 63 is no swing; tokens alone leave out the prompt."""
     total = "output_tokens_per_s_total"
     table_of(
         of_its_own,
-        *(timed(total, value, concurrency=n) for n, value in [(1.0, 10.0), (4.0, 60.0), (16.0, 50.0)]),
+        *(timed(total, value, concurrency=n) for n, value in [(1.0, 10.0), (4.0, 60.0), (64.0, 50.0)]),
         *(timed(total, 10.0 * n, concurrency=n, weights="bf16") for n in (2.0, 4.0)),
         *(timed("tpot_s", 0.01, concurrency=n) for n in (1.0, 4.0)),
-        *(timed(total, 10.0 * n, concurrency=n, engine="sglang") for n in (1.0, 8.0)),
+        *(timed(total, 10.0 * n, concurrency=n, engine="sglang") for n in (1.0, 64.0)),
+        *(timed(total, 10.0 * n, concurrency=n, engine="lmdeploy") for n in (1.0, 63.0)),
         predicted=1.0,
     )
     table = curves.swings()
@@ -134,7 +135,24 @@ def test_a_swing_ends_where_most_was_measured_and_starts_at_batch_1(of_its_own):
     assert (row["large_batch"], row["measured"], row["slower"]) == (4, 6, pytest.approx(4 / 6))
     # an axis has room for size, GPU and work: a second one of the same is numbered
     assert (row["name"], other["name"]) == ("8B H100, 1,000 → 100", "8B H100, 1,000 → 100 (2)")
-    assert len(curves.batching_curves()) == 9
+    assert len(curves.batching_curves()) == 11
+
+
+def test_mean_answers_a_little_shorter_are_the_same_work(of_its_own):
+    """Of 300 tokens asked for, 280 and 271 came in the mean of larger batches; 269 is more than a tenth off."""
+    total = "output_tokens_per_s_total"
+    table_of(
+        of_its_own,
+        *(
+            timed(total, 10.0 * n, concurrency=n, output_tokens=s)
+            for n, s in [(1.0, 300.0), (2.0, 280.0), (4.0, 271.0)]
+        ),
+        *(timed(total, 10.0 * n, concurrency=n, output_tokens=s) for n, s in [(8.0, 269.0), (16.0, 250.0)]),
+        predicted=1.0,
+    )
+    table = curves.batching_curves()
+    assert table["batch"].tolist() == [8, 16, 1, 2, 4]
+    assert table["work"].tolist() == ["1,000 → 269"] * 2 + ["1,000 → 300"] * 3
 
 
 def test_prompts_by_hand(of_its_own):
@@ -188,6 +206,9 @@ def test_swings_that_the_sources_print():
     assert swings.loc["7B A100, 128 → 128", "measured"] == pytest.approx(29.6, abs=0.05)
     assert swings.loc["70B A100, 128 → 2,048", "measured"] == pytest.approx(43.0, abs=0.05)
     assert swings.loc["8B H100, lengths lost", "measured"] == pytest.approx(62.2, abs=0.05)
+    # Llama-3.3-70B in whole batches: 300 tokens in 5.565 s alone, 512 times 299 in 129.6 s
+    gain = 512 * 299.0566 / 129.6023 / (300 / 5.565227)
+    assert swings.loc["70B H100, 2,035 → 300", "measured"] == pytest.approx(gain)
     assert swings.index.is_unique
     assert swings["measured"].is_monotonic_increasing
 

@@ -65,6 +65,12 @@ def test_plotted_numbers_are_rounded() -> None:
     assert spec(line().encode(y=alt.datum(2 / 3)))["encoding"]["y"]["datum"] == 0.666667
 
 
+def test_a_tie_of_the_last_decimal_falls_the_same_way_on_every_processor() -> None:
+    just_below, just_above = 0.925 * (1 - 1e-15), 0.925 * (1 + 1e-15)
+    assert f"{just_below:.2f}" != f"{just_above:.2f}"
+    assert display.cell_text(just_below, 2) == display.cell_text(just_above, 2) == display.cell_text(0.925, 2)
+
+
 @pytest.mark.parametrize("rows", [5_001, 6_000])
 def test_too_many_rows_are_refused_whatever_the_limit_of_altair(rows: int) -> None:
     """A grid of 6,000 points wants thinning, not a lifted limit: https://github.com/vega/altair/issues/611."""
