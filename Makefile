@@ -17,6 +17,7 @@ $(READY): requirements.txt requirements.lock pyproject.toml
 	@touch $@
 
 book: $(READY)  ## build the site into _build/html; with PRICES=file.csv OUT=folder again with own prices
+	@$(if $(PRICES),$(if $(OUT),,echo "error: OUT: got nothing, expected a new folder beside PRICES=$(PRICES)" >&2; exit 2))
 	@$(if $(PRICES)$(OUT),$(BIN)/python -m analysis report $(if $(PRICES),--prices "$(PRICES)") $(if $(OUT),--out "$(OUT)"),$(BIN)/python -m analysis.publish.site)
 
 pdf: book  ## print every page of the site into _build/report.pdf, by the system's Chromium

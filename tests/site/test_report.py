@@ -238,15 +238,21 @@ def test_a_banner_escapes_what_it_shows() -> None:
     assert "7 prices" in shown
 
 
+def planned(*arguments: str) -> str:
+    """Return the commands that make would run."""
+    return subprocess.run(
+        ["make", "-n", "book", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+
+
 def test_make_passes_file_and_folder_on() -> None:
-    done = subprocess.run(
-        ["make", "-n", "book", "PRICES=our file.csv", "OUT=there"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert '-m analysis report --prices "our file.csv" --out "there"' in done.stdout
+    commands = planned("PRICES=our file.csv", "OUT=there")
+    assert '-m analysis report --prices "our file.csv" --out "there"' in commands
+    assert "error" not in commands
+
+
+def test_make_asks_for_the_folder_by_its_own_name() -> None:
+    assert "error: OUT: got nothing, expected a new folder beside PRICES=ours.csv" in planned("PRICES=ours.csv")
 
 
 @pytest.mark.soak

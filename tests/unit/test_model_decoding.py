@@ -182,7 +182,8 @@ def test_an_independent_sweep_is_predicted_within_a_quarter_but_for_named_gaps(
     """vLLM in 16 bit on H100: https://github.com/tugot17/tokenomics-from-first-principles.
 
     No constant was fitted on this source. The small model in large batches comes out 30 to 40 % too fast, and both
-    with prompts of 16,000 tokens 60 to 80 %; at most as many requests run at once as memory holds.
+    with prompts of 16,000 tokens 60 to 80 %; at most as many requests run at once as memory holds. The source's time
+    for the last row contradicts its rate, which stands here.
     """
     replica = llama(model, gpus)
     reached = efficiency(replica, "vllm")
