@@ -8,10 +8,12 @@ comparison of outputs does not see, above all outputs that are not there.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import os
 import re
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -30,6 +32,10 @@ BOOK = ROOT / "book"
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python"}
+#: The command of a kernel, of this very Python: a kernel specification of the user would win over the environment.
+KERNEL = (sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--log-level=ERROR")
+#: A kernel is given its ports before it takes them, and another program may be faster.
+STARTS = 3
 TIMEOUT_S = 300
 MAX_OUTPUT_BYTES = 500_000
 MAX_NOTEBOOK_BYTES = 2_000_000
@@ -85,40 +91,56 @@ def execute(
     Raises
     ------
     CellError
-        If a cell fails.
+        If a cell fails, or no kernel starts.
     """
-    from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
-    from jupyter_client.manager import AsyncKernelManager
-    from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-    class ThisPython(KernelSpecManager):
-        """A kernel specification of the user would win over the environment that runs us."""
-
-        def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-            command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--log-level=ERROR"]
-            return KernelSpec(argv=command, display_name="Python 3", language="python")
-
-    manager = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=ThisPython())
-    client = NotebookClient(
-        notebook,
-        km=manager,
-        timeout=TIMEOUT_S,
-        record_timing=False,
-        resources={"metadata": {"path": str(path.parent)}},
-    )
     # A warning of the kernel's own event loop, turned into an error by the caller's environment, would hang it
     # (https://github.com/jupyter/nbconvert/issues/2186). Warnings of a chapter show as outputs and are refused there.
     variables = {key: value for key, value in os.environ.items() if key != "PYTHONWARNINGS"} | dict(environment)
+    for _ in range(STARTS):
+        # what a kernel says besides its outputs is of use only if it does not start
+        with tempfile.TemporaryFile() as said:
+            try:
+                _run(notebook, folder=str(path.parent), env=variables, stderr=said)
+            except CellExecutionError as error:
+                raise CellError(f"{path.name}: {_failed_cell(notebook)}: {error.ename}: {error.evalue}") from None
+            except (CellTimeoutError, DeadKernelError) as error:
+                reason = str(error).strip().splitlines()[0]
+                raise CellError(f"{path.name}: {_failed_cell(notebook)}: {reason}") from None
+            except RuntimeError as error:
+                said.seek(0)
+                lines = [str(error), *said.read().decode(errors="replace").split("\n")]
+                reason = next(line.strip() for line in reversed(lines) if line.strip())
+            else:
+                return notebook
+    raise CellError(f"{path.name}: no kernel started in {STARTS} tries: {reason}")
+
+
+def _run(notebook: NotebookNode, *, folder: str, **options: Any) -> None:
+    """Run all cells once; a kernel that does not start is a RuntimeError, and nothing of it stays."""
+    from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+    from jupyter_client.manager import AsyncKernelManager
+    from nbclient import NotebookClient
+
+    class ThisPython(KernelSpecManager):
+        def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+            return KernelSpec(argv=list(KERNEL), display_name="Python 3", language="python")
+
+    client = NotebookClient(
+        notebook,
+        km=AsyncKernelManager(kernel_name="python3", kernel_spec_manager=ThisPython()),
+        timeout=TIMEOUT_S,
+        record_timing=False,
+        resources={"metadata": {"path": folder}},
+    )
     try:
         # a manager that was handed over is not shut down unless asked
-        asyncio.run(client.async_execute(cwd=str(path.parent), env=variables, cleanup_kc=True))
-    except CellExecutionError as error:
-        raise CellError(f"{path.name}: {_failed_cell(notebook)}: {error.ename}: {error.evalue}") from None
-    except (CellTimeoutError, DeadKernelError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise CellError(f"{path.name}: {_failed_cell(notebook)}: {reason}") from None
-    return notebook
+        asyncio.run(client.async_execute(cwd=folder, cleanup_kc=True, **options))
+    finally:
+        if client.km is None:
+            # it was shut down, but where a start failed it is not taken off what is done at exit
+            atexit.unregister(client._cleanup_kernel)
 
 
 def _failed_cell(notebook: NotebookNode) -> str:

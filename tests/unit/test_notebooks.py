@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -147,6 +149,37 @@ def test_execution_ends_where_warnings_are_errors(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("PYTHONWARNINGS", "error")
     done = notebooks.execute(new_notebook(cells=[new_code_cell("1 + 1")]), path=tmp_path / "a.ipynb")
     assert done.cells[0].outputs[0].data["text/plain"] == "2"
+
+
+def test_a_kernel_that_finds_its_ports_taken_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What the first one said is not shown, and the second one runs the cells."""
+    late = (
+        "import os, pathlib, sys\nmark = pathlib.Path(sys.argv[1])\n"
+        "if not mark.exists():\n    mark.touch()\n    sys.exit('Address already in use')\n"
+        "os.execv(sys.executable, [sys.executable, *sys.argv[2:]])"
+    )
+    first, *rest = notebooks.KERNEL
+    monkeypatch.setattr(notebooks, "KERNEL", (first, "-c", late, str(tmp_path / "mark"), *rest))
+    done = notebooks.execute(new_notebook(cells=[new_code_cell("1 + 1")]), path=tmp_path / "a.ipynb")
+    assert done.cells[0].outputs[0].data["text/plain"] == "2"
+    assert (tmp_path / "mark").exists()
+    assert capfd.readouterr().err == ""
+
+
+def test_kernels_that_never_start_are_one_line_with_their_own_reason(tmp_path: Path) -> None:
+    """In a process of its own: a start that failed may leave something to complain of at its end."""
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom nbformat.v4 import new_code_cell, new_notebook\n"
+        "from analysis.publish import notebooks\n"
+        "notebooks.KERNEL = (sys.executable, '-c', 'raise SystemExit(\"no port is free\")')\n"
+        "try:\n    notebooks.execute(new_notebook(cells=[new_code_cell('1')]), path=Path('a.ipynb').resolve())\n"
+        "except notebooks.CellError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == f"a.ipynb: no kernel started in {notebooks.STARTS} tries: no port is free\n"
+    assert done.stderr == ""
 
 
 def test_refresh_writes_only_what_changed(tmp_path: Path) -> None:
