@@ -185,16 +185,33 @@ def node_price(
         if rows.empty:
             raise InputError("--ownership", term, f"a price of {node} with a commitment; there are {terms}")
     row = rows.loc[rows["value"].idxmin()]
+    # a typed price without a region stands in every row of the instance
+    equal = rows[(rows["value"] == row["value"]) & (rows["provider"] == row["provider"])]
     return {
         "price_usd_per_node_hour": float(row["value"]),
         "provider": row["provider"],
         "region": row["region"] or None,
+        "regions_at_this_price": int(equal["region"].nunique()),
         "term": row["term"],
         "price_as_of": row["as_of"].isoformat(),
         "source": row["source"],
         "status": row["status"],
         "prices_matched": len(rows),
     }
+
+
+def whose_price(price: Mapping[str, Any], node: str) -> str:
+    """Say of a price of the tables whose it is, from when, and whether there were dearer ones."""
+    offer = " ".join(part for part in (price["provider"], node, price["term"]) if part)
+    region, alike, of = price["region"], price["regions_at_this_price"], price["prices_matched"]
+    if region is not None:
+        others = f" and {alike - 1} other region{'s' if alike > 2 else ''}" if alike > 1 else ""
+        offer += f", {'region unstated' if region == 'unstated' else region}{others}"
+    lowest = f", the lowest of {of}" if of > alike else ""
+    return (
+        f"price: {price['price_usd_per_node_hour']:,.2f} USD per hour, {offer},"
+        f" {price['price_as_of']} ({price['source']}, {price['status']}){lowest}"
+    )
 
 
 @cli.command(epilog=example("cost --node p5.48xlarge --tok-per-s 3000 --token-kind output --utilization 0.3"))
@@ -281,11 +298,7 @@ def cost(
         result["reachable"] = solution <= 1
         text += "" if solution <= 1 else ": above 1, so no utilization reaches this cost"
     if "source" in price:
-        place = " ".join(part for part in (price["provider"], node, price["region"], price["term"]) if part)
-        text += f"\nprice: {price['price_usd_per_node_hour']:,.2f} USD per hour, {place},"
-        text += f" {price['price_as_of']} ({price['source']}, {price['status']})"
-        if price["prices_matched"] > 1:
-            text += f", the lowest of {price['prices_matched']}"
+        text += f"\n{whose_price(price, str(node))}"
     _print(result | price, as_json=as_json, text=text)
 
 
@@ -441,6 +454,7 @@ def breakeven(
             f"api   {bills[cheapest]:.6f} USD per request ({cheapest} {api}, {tier})\n"
             f"winner at {utilization:.0%} of the hour: {result['winner']}; break-even at {even}"
             f"{'' if needed is None or needed <= 1 else ': above 1, so the node never wins'}\n{waits}"
+            f"{chr(10) + whose_price(price, str(node)) if 'source' in price else ''}"
         ),
     )
 
@@ -1393,8 +1407,7 @@ def _capacity_text(result: Mapping[str, Any], node: str | None) -> str:
     lines.append(asked)
     lines.append(f"feasible: {shapes}")
     if node is not None:
-        place = " ".join(part for part in (result["provider"], node, result["region"], result["term"]) if part)
-        lines.append(f"price: {result['price_usd_per_node_hour']:,.2f} USD per hour, {place}, {result['price_as_of']}")
+        lines.append(whose_price(result, node))
     return "\n".join(lines)
 
 

@@ -241,7 +241,7 @@ def fit(cases: Sequence[Case], *, overlap: float = OVERLAP) -> Fit:
 
     found = least_squares(
         residuals,
-        np.minimum(middles, most - 1e-3),
+        middles,
         bounds=(np.full(len(names), -20.0), most),
         loss="soft_l1",
         x_scale="jac",

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from analysis.evidence import api_times, decisions, waiting
 from analysis.evidence.claims.registry import Context
-from analysis.model import decoders
+from analysis.model import decoders, ownership
 from analysis.model.cost import api_usd_per_request
 from analysis.reference import tables
 from analysis.reference.specs import RequestMix, Tariff
@@ -47,7 +47,7 @@ class Setting:
     budget_s : float
         Time of a whole answer that the 95th percentile keeps. [s]
     ownership : str
-        Way to have the node.
+        Way to have the node, as `node_usd_per_hour` prices it.
     day_share : float
         Mean rate over the peak for which nodes are counted. [1]
     useful : float
@@ -262,6 +262,32 @@ def stay_alone_s(setting: Setting) -> float:
     return setting.slower * float(alone)
 
 
+def node_usd_per_hour(way: str, context: Context) -> float:
+    """Price of an hour of eight H100: rented at the list price, or what owning them costs at the middle terms.
+
+    Parameters
+    ----------
+    way : str
+        ``rent``, ``bought`` or ``sunk``, as `analysis.model.ownership.compare` has them.
+    context : Context
+
+    Returns
+    -------
+    float
+        [USD/node_hour]
+
+    Examples
+    --------
+    >>> from analysis.reference.tables import SNAPSHOT
+    >>> [round(node_usd_per_hour(way, Context(SNAPSHOT)), 2) for way in ("rent", "bought", "sunk")]
+    [55.04, 12.13, 0.8]
+    """
+    day: dict[str, Any] = {"as_of": context.as_of, "prices": context.prices}
+    listed = tables.node_prices(**day).one(instance="p5.48xlarge", term="on-demand", region="us-east-1")
+    hours = ownership.compare(tables.ownership("hgx-h100", **day), rent_usd=float(listed["value"]))
+    return float(hours.set_index("mode").loc[way, "total_usd"])
+
+
 def usd_per_request(
     setting: Setting,
     context: Context,
@@ -294,9 +320,7 @@ def usd_per_request(
     n, price = np.broadcast_arrays(np.asarray(concurrency, float), np.asarray(api_usd_per_mtok, float))
     peak = n / stay_alone_s(setting)
     of_one = rates if rates is not None else node_rates(setting)
-    node = float(
-        decisions.node_usd_per_hour({"ownership": np.array([setting.ownership]), "place": np.array([0.5])}, context)[0]
-    )
+    node = node_usd_per_hour(setting.ownership, context)
     allowed = setting.api and fastest_api_s(setting, context) <= setting.budget_s
     mix = RequestMix(setting.input_tokens, setting.output_tokens)
     bill = np.asarray(api_usd_per_request(Tariff(input_price_ratio(context) * price, price), mix))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from analysis.evidence import validation
 from analysis.evidence.claims.decision import BLOCK, TOKENS_A_PASS
-from analysis.evidence.claims.ownership import PLACE, WAYS, node_price_ranges
+from analysis.evidence.claims.ownership import PLACE, WAYS, node_price
 from analysis.evidence.claims.registry import Context
 from analysis.evidence.claims.serving import ENGINE, GPU, GPUS, WIDTHS
 from analysis.evidence.claims.speculation import ACCEPTANCE, COPIED, DRAFT_COST, DRAFT_LENGTHS
@@ -43,6 +43,9 @@ FASTEST_SHAPE = (8,)
 PERCENTILE = 95.0
 #: Bins of an input whose values are not a few choices, and resamples of an interval.
 BINS, RESAMPLES = 16, 200
+#: Points of a line along an input. In so many dimensions a sixteenth of one input has too much of some others, and its
+#: neighbour as much too little of them: such a line would zigzag. Eighths are even.
+POINTS_ALONG = 8
 #: Share that a printed interval holds.
 INTERVAL = 0.90
 
@@ -313,16 +316,6 @@ def _nodes(rate: Any, of_one: Any) -> NDArray[np.float64]:
         return np.ceil(np.asarray(rate) / of_one)
 
 
-def node_usd_per_hour(point: Point, context: Context) -> NDArray[np.float64]:
-    """Price of the node at each point, from the range of its way to have one. [USD/node_hour]."""
-    ranges = node_price_ranges(context)
-    low, high = (np.array([ranges[way][end] for way in np.atleast_1d(point["ownership"])]) for end in (0, 1))
-    place = np.asarray(point["place"])
-    # by ratio, as prices differ; a price of zero has no ratio
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(low > 0, low * (high / low) ** place, high * place)
-
-
 # --- The decisions -----------------------------------------------------------------------------
 
 
@@ -363,7 +356,7 @@ def _owned(point: Point, context: Context) -> Answer:
     defined = of_one > 0
     nodes = _nodes(point["rate_req_per_s"], of_one)
     per_hour = SECONDS_PER_HOUR * np.asarray(point["rate_req_per_s"]) * point["day_share"] * point["useful"]
-    owned = np.where(defined, nodes, np.nan) * node_usd_per_hour(point, context) / per_hour
+    owned = np.where(defined, nodes, np.nan) * node_price(point, context) / per_hour
     reading = np.asarray(point["input_price_ratio"] * point["api_usd_per_mtok"])
     tariff = Tariff(reading, point["api_usd_per_mtok"], point["cached_price_ratio"] * reading)
     mix = RequestMix(point["prompt"], point["answer"], point["prompt"] * point["cached_share"])
@@ -525,13 +518,13 @@ def _ends() -> tuple[float, float]:
     return 50 * (1 - INTERVAL), 50 * (1 + INTERVAL)
 
 
-def bins_of(values: NDArray[Any]) -> NDArray[np.intp]:
+def bins_of(values: NDArray[Any], count: int = BINS) -> NDArray[np.intp]:
     """Sort the samples of an input into bins: one for each value of a choice, else equally many samples in each."""
     names, index = np.unique(values, return_inverse=True)
-    if len(names) <= BINS:
+    if len(names) <= count:
         return np.asarray(index)
     order = np.argsort(np.argsort(values, kind="stable"), kind="stable")
-    return np.asarray(order * BINS // len(values))
+    return np.asarray(order * count // len(values))
 
 
 def first_order(values: NDArray[Any], outcome: NDArray[np.float64]) -> float:
@@ -705,8 +698,8 @@ def along(judged: Judged, name: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each bin of the input: ``decision``, ``at`` (median of the bin, or the choice), ``chance`` (NaN
-        where the bin has no answer), ``undefined`` (share of the bin).
+        One row for each choice or each of `POINTS_ALONG` bins: ``decision``, ``at`` (median of the bin, or the choice),
+        ``chance`` (NaN where the bin has no answer), ``undefined`` (share of the bin).
 
     Raises
     ------
@@ -714,7 +707,7 @@ def along(judged: Judged, name: str) -> pd.DataFrame:
         If the space has no such input.
     """
     values = judged.points[name]
-    index = bins_of(values)
+    index = bins_of(values, POINTS_ALONG)
     rows = []
     for place in range(int(index.max()) + 1):
         here = index == place

@@ -39,7 +39,7 @@ RELEASED = "released"
 OWNERSHIP = {
     "rent": "rented by the hour",
     "reserved": "reserved for a year or more",
-    "bought": "bought: capital, power, space, upkeep, staff",
+    "bought": "bought: capital, power, space, upkeep; no people",
     "sunk": "already paid for: energy only",
 }
 

@@ -20,10 +20,10 @@ from analysis.model.transformer import (
     context_limit,
     context_limit_folk,
     context_limit_in_memory,
+    equal_context,
     kv_bytes_per_token,
     pass_work,
     weight_bytes,
-    weight_bytes_streamed,
 )
 from analysis.reference.specs import Efficiency, MemoryRule, Replica
 from analysis.units import BYTE_PER_GB
@@ -394,8 +394,8 @@ def capacity(
     -------
     DataFrame
         ``replica``, ``weights_gb`` [GB], ``kv_kb_per_token`` [kB], and for each length whole sequences. The
-        number of tokens at which one sequence's cache is as much to read as the weights at batch 1,
-        ``equal_tokens`` [token].
+        number of tokens at which one sequence's cache, all copies of it, is as much to read as the weights at batch
+        1, ``equal_tokens`` [token].
 
     Raises
     ------
@@ -404,15 +404,14 @@ def capacity(
     """
     rows = []
     for name, replica in replicas.items():
-        each = kv_bytes_per_token(replica.architecture, replica.precision)
-        streamed = weight_bytes_streamed(replica.architecture, replica.precision, positions=1)
+        of = (replica.architecture, replica.precision)
         held = decoding.max_batch(replica, tokens=np.asarray(tokens, float), rule=rule)
         rows.append(
             {
                 "replica": name,
-                "weights_gb": weight_bytes(replica.architecture, replica.precision) / BYTE_PER_GB,
-                "kv_kb_per_token": each / 1e3,
-                "equal_tokens": streamed / each,
+                "weights_gb": weight_bytes(*of) / BYTE_PER_GB,
+                "kv_kb_per_token": kv_bytes_per_token(*of) / 1e3,
+                "equal_tokens": equal_context(*of, kv_copies=decoding.kv_copies(replica)),
                 **{f"at {length:,.0f}": int(count) for length, count in zip(tokens, held, strict=True)},
             }
         )
@@ -448,6 +447,7 @@ def context_limits(replicas: Mapping[str, Replica], *, rule: MemoryRule = OF_THE
         rates = decoding.peaks(replica)
         ridge = rates.matmul_flop_per_s / rates.mem_bw_byte_per_s
         of: tuple[Any, Any] = (replica.architecture, replica.precision)
+        at: dict[str, Any] = {"ridge_flop_per_byte": ridge, "kv_copies": decoding.kv_copies(replica)}
         card = replica.gpus * replica.accelerator.mem_capacity_byte
         reserved = replica.gpus * rule.reserve_byte
         weights = weight_bytes(*of)
@@ -457,9 +457,9 @@ def context_limits(replicas: Mapping[str, Replica], *, rule: MemoryRule = OF_THE
             {
                 "replica": name,
                 "ridge_flop_per_byte": ridge,
-                "limit_tokens": context_limit(*of, ridge_flop_per_byte=ridge),
+                "limit_tokens": context_limit(*of, **at),
                 "folk_tokens": context_limit_folk(*of, ridge_flop_per_byte=ridge),
-                "memory_tokens": context_limit_in_memory(*of, ridge_flop_per_byte=ridge, memory_byte=max(usable, 0.0)),
+                "memory_tokens": context_limit_in_memory(*of, **at, memory_byte=max(usable, 0.0)),
             }
         )
     return pd.DataFrame(rows)

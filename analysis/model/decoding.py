@@ -225,7 +225,7 @@ def demand(replica: Replica, *parts: Part) -> Demand:
         matmul_flop=sum(work.matmul_flop for work in works) / gpus,
         expert_flop=expert_flop / gpus,
         expert_row_flop=expert_row_flop / gpus,
-        kv_byte=_kv_copies(replica) / gpus * sum(work.kv_read_bytes for work in works),
+        kv_byte=kv_copies(replica) / gpus * sum(work.kv_read_bytes for work in works),
         attention_flop=sum(work.attention_flop for work in works) / gpus,
         activation_byte=rows * moved + sum(work.logit_bytes for work in works) / gpus,
         plain_layers=sizes.plain_layers,
@@ -243,8 +243,18 @@ def _attention_byte(architecture: Architecture, precision: Precision) -> float:
     return architecture.components["attention"] * precision.byte_of("attention")
 
 
-def _kv_copies(replica: Replica) -> float:
-    """Count copies of the cache: latent attention and few KV heads leave one on several GPUs."""
+def kv_copies(replica: Replica) -> float:
+    """Count copies of the cache: latent attention and few KV heads leave one on several GPUs. [1].
+
+    Examples
+    --------
+    >>> from analysis.reference.model_config import shipped
+    >>> from analysis.reference.tables import SNAPSHOT, accelerator
+    >>> h200 = accelerator("h200-sxm", as_of=SNAPSHOT)
+    >>> one = shipped("deepseek-r1")
+    >>> kv_copies(Replica(one.architecture, one.precision, h200, gpus=8))
+    8.0
+    """
     if not replica.split_attention:
         return 1.0
     return float(kv_replication(replica.architecture, tensor_parallel=replica.gpus))
@@ -819,7 +829,7 @@ def max_batch(replica: Replica, *, tokens: ArrayLike, rule: MemoryRule = OF_THE_
     reserved = weights + replica.gpus * rule.reserve_byte
     card = replica.gpus * replica.accelerator.mem_capacity_byte
     free = rule.share * (card - reserved) if rule.of_the_rest else rule.share * card - reserved
-    each = _kv_copies(replica) * kv_bytes_per_sequence(
+    each = kv_copies(replica) * kv_bytes_per_sequence(
         replica.architecture, replica.precision, context_tokens=held, policy="needed"
     )
     with np.errstate(divide="ignore"):

@@ -822,7 +822,9 @@ def pass_work(
 # --- Limits of the context ---------------------------------------------------------------------
 
 
-def context_limit(architecture: Architecture, precision: Precision, *, ridge_flop_per_byte: ArrayLike) -> Any:
+def context_limit(
+    architecture: Architecture, precision: Precision, *, ridge_flop_per_byte: ArrayLike, kv_copies: float = 1
+) -> Any:
     r"""Context above which no batch makes one-token decoding reach the ridge.
 
     .. math:: s^* = \frac{2 N_\mathrm{mm}}{\kappa\,(R - a/\kappa)}
@@ -834,6 +836,8 @@ def context_limit(architecture: Architecture, precision: Precision, *, ridge_flo
         Its compute format is the one that the ridge must be about.
     ridge_flop_per_byte : float or array
         Peak arithmetic over memory bandwidth. [FLOP/byte]
+    kv_copies : float
+        Copies of the cache that a pass reads, from `kv_replication`; kappa counts them all. [1]
 
     Returns
     -------
@@ -844,7 +848,7 @@ def context_limit(architecture: Architecture, precision: Precision, *, ridge_flo
     Raises
     ------
     InputError
-        If the ridge is not above zero.
+        If the ridge or the copies are not above zero.
 
     Notes
     -----
@@ -860,9 +864,9 @@ def context_limit(architecture: Architecture, precision: Precision, *, ridge_flo
     393
     """
     ridge = positive("ridge_flop_per_byte", ridge_flop_per_byte)
+    of_each = float(positive("kv_copies", kv_copies)) * precision.byte_per_kv
     terms = [
-        (r.count * (ridge * r.elements * precision.byte_per_kv - r.flop_per_token_seen), r.reach)
-        for r in _readers(architecture)
+        (r.count * (ridge * r.elements * of_each - r.flop_per_token_seen), r.reach) for r in _readers(architecture)
     ]
     return scalar_or_array(_first_crossing(terms, np.full_like(ridge, FLOP_PER_WEIGHT * params_matmul(architecture))))
 
@@ -909,7 +913,12 @@ def context_limit_folk(architecture: Architecture, precision: Precision, *, ridg
 
 
 def context_limit_in_memory(
-    architecture: Architecture, precision: Precision, *, ridge_flop_per_byte: ArrayLike, memory_byte: ArrayLike
+    architecture: Architecture,
+    precision: Precision,
+    *,
+    ridge_flop_per_byte: ArrayLike,
+    memory_byte: ArrayLike,
+    kv_copies: float = 1,
 ) -> Any:
     r"""Context above which the batch that reaches the ridge no longer fits into memory.
 
@@ -923,6 +932,8 @@ def context_limit_in_memory(
         Peak arithmetic over memory bandwidth. [FLOP/byte]
     memory_byte : float or array
         Usable memory of the replica, weights included. [byte]
+    kv_copies : float
+        Copies of the cache, from `kv_replication`, which are held and read. [1]
 
     Returns
     -------
@@ -932,7 +943,7 @@ def context_limit_in_memory(
     Raises
     ------
     InputError
-        If the ridge is not above zero or the memory is negative.
+        If the ridge or the copies are not above zero, or the memory is negative.
 
     Notes
     -----
@@ -953,13 +964,53 @@ def context_limit_in_memory(
     free = np.maximum(memory - weight_bytes(architecture, precision), 0.0)
     always, routed = _streams(architecture, precision)
     streamed = always + sum(size for size, *_ in routed)
+    of_each = float(positive("kv_copies", kv_copies)) * precision.byte_per_kv
     terms = []
     for r in _readers(architecture):
-        size = r.elements * precision.byte_per_kv
+        size = r.elements * of_each
         terms.append((r.count * free * (ridge * size - r.flop_per_token_seen), r.reach))
         terms.append((r.count * ridge * streamed * size, r.kept))
     limit = _first_crossing(terms, FLOP_PER_WEIGHT * params_matmul(architecture) * free)
     return scalar_or_array(np.where(free > 0, limit, 0.0))
+
+
+def equal_context(architecture: Architecture, precision: Precision, *, kv_copies: float = 1) -> float:
+    r"""Context at which the next token of one sequence reads as much cache as weights.
+
+    .. math:: \sum_g c\, \kappa_g \min(s, w_g) = W(1)
+
+    with the cache's bytes of a token in layers of one kind, their window, and the weights that one position reads.
+
+    Parameters
+    ----------
+    architecture : Architecture
+    precision : Precision
+    kv_copies : float
+        Copies of the cache that a pass reads, from `kv_replication`, c. [1]
+
+    Returns
+    -------
+    float
+        Tokens; infinite where windows end before that. [token]
+
+    Raises
+    ------
+    InputError
+        If the copies are not above zero.
+
+    Examples
+    --------
+    >>> from analysis.reference.model_config import shipped
+    >>> config = shipped("gpt-oss-120b")
+    >>> context = equal_context(config.architecture, config.precision)
+    >>> work = pass_work(config.architecture, config.precision, batch=1, context_tokens=context)
+    >>> round(work.kv_read_bytes / work.weight_bytes, 6)
+    1.0
+    """
+    of_each = float(positive("kv_copies", kv_copies)) * precision.byte_per_kv
+    terms = [(np.asarray(r.count * r.elements * of_each), r.reach) for r in _readers(architecture)]
+    streamed = np.asarray(weight_bytes_streamed(architecture, precision, positions=1))
+    return float(_first_crossing(terms, streamed))
 
 
 def _first_crossing(terms: list[tuple[NDArray[np.float64], float]], level: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -462,7 +462,14 @@ ROWS: tuple[tuple[str, str, str, bool, str | None], ...] = (
 _FIRST = ("nodes", "floor_s", "pass_s")
 _RIVAL = "against {request_usd_api|usd} for {api} at {seller}"
 _SLOW_RIVAL = "while {api} at {seller}, for {request_usd_api|usd}, takes {metric_s_api|s}"
-_CALL = "Call {api} at {seller}: {request_usd_api|usd} a request."
+#: An API whose speed nobody published is called on a condition, but where the budget is minutes.
+_CALLS: tuple[tuple[dict[str, int], str], ...] = (
+    (
+        {"unsure_api": 1},
+        "Call {api} at {seller} if it is fast enough, which is not known: {request_usd_api|usd} a request.",
+    ),
+    ({}, "Call {api} at {seller}: {request_usd_api|usd} a request."),
+)
 
 
 def _own_sentence(index: int, suffix: str, rival: str) -> str:
@@ -478,24 +485,29 @@ ANSWERS: tuple[dict[str, Any], ...] = (
         for i, suffix in enumerate(workload.DECODERS)
         for asked, rival in (({"reason_api": 1}, _SLOW_RIVAL), ({}, _RIVAL))
     ),
-    {
-        "when": {"choice": 3, "own_none": 1, "reason_ar": 1},
-        "text": f"{_CALL} {{model}} and one request do not fit into the memory of a replica: take more GPUs per "
-        "replica, or a smaller format.",
-    },
-    {
-        "when": {"choice": 3, "own_none": 1},
-        "text": f"{_CALL} No replica of {{model}} in this shape keeps the budget: alone, one token at a time takes "
-        "{floor_s_ar|s}.",
-    },
     *(
-        {
-            "when": {"choice": 3, "best_own": i},
-            "text": f"{_CALL} {{model}} on your own nodes costs {{own_over_api|times}} as much: "
-            f"{{nodes_{suffix}|whole}} × {{node}}, used to {{utilization_{suffix}|share}} of their capacity over "
-            "the day.",
-        }
-        for i, suffix in enumerate(workload.DECODERS)
+        {"when": {"choice": 3, **asked, **unknown}, "text": f"{call} {why}"}
+        for asked, why in (
+            (
+                {"own_none": 1, "reason_ar": 1},
+                "{model} and one request do not fit into the memory of a replica: take more GPUs per replica, or a "
+                "smaller format.",
+            ),
+            (
+                {"own_none": 1},
+                "No replica of {model} in this shape keeps the budget: alone, one token at a time takes "
+                "{floor_s_ar|s}.",
+            ),
+            *(
+                (
+                    {"best_own": i},
+                    f"{{model}} on your own nodes costs {{own_over_api|times}} as much: {{nodes_{suffix}|whole}} × "
+                    f"{{node}}, used to {{utilization_{suffix}|share}} of their capacity over the day.",
+                )
+                for i, suffix in enumerate(workload.DECODERS)
+            ),
+        )
+        for unknown, call in _CALLS
     ),
     {
         "when": {"reason_ar": 1},
@@ -526,11 +538,12 @@ NOTES: tuple[dict[str, Any], ...] = (
     ),
     *(
         {
-            "when": {"best_own": i, f"reason_{suffix}": 0},
-            "text": f"On the map of decisions this work lies at {{concurrency_{suffix}|number}} requests under way and "
-            "{cost_usd_per_mtok_api|usd} for a million answer tokens elsewhere.",
+            "when": {"reason_ar": fits},
+            "text": "On the axes of the map of decisions this work lies at {together|number} requests together, the "
+            "peak rate times the {l_ar_alone|s} of one alone token by token, and at {in_api_output_usd_per_mtok|usd} "
+            "for a million output tokens of the API.",
         }
-        for i, suffix in enumerate(workload.DECODERS)
+        for fits in (0, 2)
     ),
     {
         "when": {},

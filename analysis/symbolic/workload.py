@@ -144,6 +144,8 @@ BYTE_PER_ACTIVATION = _named("BYTE_PER_ACTIVATION", byte)
 BYTE_PER_LOGIT = _named("BYTE_PER_LOGIT", byte)
 NORMAL_QUANTILE = _named("normal_quantile", ONE)
 NOTHING_S = _named("NOTHING_S", second)
+#: A budget in which any API answers: the slowest of the table takes a quarter of it for 500 tokens.
+PATIENT_S = _named("PATIENT_S", second)
 CONSTANTS: Mapping[Symbol, Expr] = {
     BYTE_PER_ACTIVATION: Integer(2),
     BYTE_PER_LOGIT: Integer(4),
@@ -151,6 +153,7 @@ CONSTANTS: Mapping[Symbol, Expr] = {
     NORMAL_QUANTILE: Float("1.6448536269514722"),
     # an unknown time is passed on as 0
     NOTHING_S: Rational(1, 10**9),
+    PATIENT_S: Integer(600),
 }
 #: Up to this share of the load at which the fixed point ends, and this change of slope, the spread is trusted: as in
 #: `analysis.model.queueing`.
@@ -758,6 +761,8 @@ def lines() -> tuple[Line, ...]:
     r = _rates(of)
     for suffix in DECODERS:
         _served(of, r, suffix, bill)
+    # an axis of the map of decisions: what would be under way if none met another, one token at a time
+    of.add("together", PEAK_REQ * Symbol("l_ar_alone", positive=True))
 
     # the rival's own latency, where it is known
     known = (API_FIRST > NOTHING_S) & (API_SPEED * 10**-9 > 1 / (10**18 * NOTHING_S))
@@ -766,6 +771,7 @@ def lines() -> tuple[Line, ...]:
     time = Piecewise((API_FIRST + writing, Rational(3, 2) > METRIC), (API_FIRST, Rational(5, 2) > METRIC), (each, True))
     metric = of.add("metric_s_api", Piecewise((time, known), (0 * API_FIRST, True)), second)
     reason = of.add("reason_api", Piecewise((1, known & (metric > BUDGET)), (0, known), (2, True)))
+    of.add("unsure_api", Piecewise((1, (reason > Rational(3, 2)) & (PATIENT_S > BUDGET)), (0, True)))
     fine = (reason < Rational(1, 2)) | (reason > Rational(3, 2))
     offer = of.add("offer_usd_api", Piecewise((bill, fine), (NEVER * bill + NEVER * bill_of_nothing(), True)), USD)
 

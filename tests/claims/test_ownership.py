@@ -58,10 +58,16 @@ def test_a_bought_node_makes_the_claim_hold_and_a_rented_one_needs_a_condition(a
     assert frame["share_true"].is_monotonic_increasing
 
 
-def test_an_engineer_is_dearer_by_the_hour_of_work_and_cheaper_by_the_hour_of_the_clock():
-    frame = by_choice(REGISTRY["C62"], "hours_per_year", SNAPSHOT).set_index("hours_per_year")
-    assert frame.loc[2080, "share_true"] < 0.5
-    assert frame.loc[8760, "verdict"] == "holds"
+def test_a_node_is_dearer_than_an_engineer_by_how_it_came_and_whose_hours_count():
+    """Rented it mostly is, bought mostly not: 12 dollars an hour against 24 of an engineer over the whole clock."""
+    ways = by_choice(REGISTRY["C62"], "ownership", SNAPSHOT).set_index("ownership")["share_true"]
+    assert ways["rent"] > 0.5 > 0.2 > ways["bought"] > ways["sunk"]
+    hours = by_choice(REGISTRY["C62"], "hours_per_year", SNAPSHOT).set_index("hours_per_year")["share_true"]
+    assert hours[2080] < 0.5 < hours[8760]
+    one = {"pay_usd_per_year": 104.0e3, "loading": 2.0, "hours_per_year": 2080.0}
+    rented = {"ownership": np.array(["rent"] * 2), "place": np.array([0, 1])}
+    found = REGISTRY["C62"].test(rented | one, SNAPSHOT)
+    assert found.value == pytest.approx(np.array(ownership.node_price_ranges(SNAPSHOT)["rent"]) / 100)
 
 
 def test_diffusion_beats_an_api_somewhere_and_not_everywhere():

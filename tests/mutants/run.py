@@ -135,7 +135,10 @@ def tree(module: str) -> Path:
     for part in ("analysis", "data"):
         shutil.copytree(ROOT / part, folder / part, ignore=ignore)
     for name in ("conftest.py", *TESTS[module]):
-        shutil.copy(ROOT / "tests" / "unit" / name, folder / "tests" / "unit" / name)
+        text = (ROOT / "tests" / "unit" / name).read_text(encoding="utf-8")
+        # a fixture made once would be made by the first test alone, and no other would seem to reach the formula
+        text = text.replace('@pytest.fixture(scope="module")', "@pytest.fixture")
+        (folder / "tests" / "unit" / name).write_text(text, encoding="utf-8")
     with (folder / "tests" / "unit" / "conftest.py").open("a") as conftest:
         conftest.write(FORGET)
     if (ROOT / "tests" / "golden").exists():

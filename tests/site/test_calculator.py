@@ -266,6 +266,19 @@ def test_model_that_does_not_fit_is_said_so_and_not_called_slow(visit: look.Visi
     assert "keeps the budget" not in sentence
 
 
+def test_api_whose_speed_nobody_knows_is_called_on_a_condition(visit: look.Visit) -> None:
+    """Support chat: its cheapest seller publishes no times; with times typed the condition goes, or with ten hours."""
+    assert re.match(r"Call \S+ at \S+: \$", visit.page.inner_text(".calc-sentence"))
+    visit.page.evaluate(SET, [{"workload": "2"}, {}])
+    sentence = visit.page.inner_text(".calc-sentence")
+    assert re.match(r"Call \S+ at \S+ if it is fast enough, which is not known: \$[\d.]+ a request", sentence)
+    notes = visit.page.inner_text(".calc-notes")
+    assert re.search(r"map of decisions this work lies at [\d.]+ requests together, the peak rate times", notes)
+    assert re.search(r"at \$[\d.]+ for a million output tokens of the API", notes)
+    visit.page.evaluate(SET, [{}, {"in_api_first_s": ("field", "0.3"), "in_api_tok_per_s": ("field", "100")}])
+    assert re.match(r"Call \S+ at \S+: \$", visit.page.inner_text(".calc-sentence"))
+
+
 def test_rival_that_is_another_model_is_noted(visit: look.Visit) -> None:
     assert "another model" not in visit.page.inner_text(".calc-notes")
     visit.page.evaluate(SET, [{"api": "gpt-5-mini"}, {}])

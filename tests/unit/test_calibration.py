@@ -48,8 +48,9 @@ def test_no_validation_row_is_fitted():
     every = shipped_cases()[0]
     judged = {c.measured.id for c in every if calibration.set_of(c.measured.source, c.measured.accelerator) != "fit"}
     assert judged
-    assert judged.isdisjoint(case.measured.id for case in CASES)
-    assert len(judged) + len(CASES) == len(every)
+    fitted = calibration.fitting_cases()
+    assert judged.isdisjoint(case.measured.id for case in fitted)
+    assert len(judged) + len(fitted) == len(every)
 
 
 def test_no_source_and_accelerator_is_in_both_sets():
@@ -88,6 +89,12 @@ def test_intervals_hold_their_values_and_correlations_are_sane(fitted):
     assert (np.abs(matrix) <= 1 + 1e-9).all()
     # launches and small kernels of prompts, and of decoding, come apart only by their rows
     assert fitted.correlation.loc["prompt.layer", "session.layer"] < -0.5
+
+
+def test_priors_start_inside_their_bounds():
+    """The fit starts at them."""
+    for name, of in calibration.PRIORS.items():
+        assert of.middle < of.most, name
 
 
 def test_shares_are_shares():
@@ -194,8 +201,9 @@ def test_constants_are_written_with_three_digits_inside_their_intervals(monkeypa
     monkeypatch.setattr(calibration, "fit", lambda cases: {id(CASES): found}[id(cases)])
     monkeypatch.setattr(calibration, "DATA", tmp_path / "data")
     (tmp_path / "data").mkdir()
-    calibration.main()
-    assert capsys.readouterr().out == f"data/derived/efficiency.csv: 3 constants from {len(CASES)} rows\n"
+    for _ in ("into a new folder", "over the table there"):
+        calibration.main()
+        assert capsys.readouterr().out == f"data/derived/efficiency.csv: 3 constants from {len(CASES)} rows\n"
     written = reached.load_constants(tmp_path / "data" / "derived" / "efficiency.csv")
     assert {name: (c.value, c.low, c.high, c.unit, c.rows) for name, c in written.items()} == {
         line[0]: (*map(float, line[1:4]), line[4], int(line[5])) for line in lines

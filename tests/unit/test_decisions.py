@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import sobol_indices, uniform
 
 from analysis.evidence import decision_map, decisions
+from analysis.evidence.claims import ownership
 from analysis.evidence.claims.registry import Context
 from analysis.evidence.scenarios import SEED, Choice, Range, sample
 from analysis.model import decoders
@@ -224,7 +225,7 @@ def test_owning_against_an_api_by_hand(rates, monkeypatch):
     The API asks 10 USD for a million tokens of output, a fifth of it for input and half of that for cached input:
     500 x 2 + 500 x 1 + 100 x 10 = 2,500 USD for a million requests.
     """
-    monkeypatch.setattr(decisions, "node_price_ranges", lambda context: {"rent": (10.0, 40.0), "paid": (0.0, 8.0)})
+    monkeypatch.setattr(ownership, "node_price_ranges", lambda context: {"rent": (10.0, 40.0), "paid": (0.0, 8.0)})
     point = {
         "rate_req_per_s": np.array([10.0, 10.0, 10.0]),
         "day_share": 0.5,
@@ -248,9 +249,9 @@ def test_owning_against_an_api_by_hand(rates, monkeypatch):
 
 def test_a_price_lies_between_its_ends_by_ratio_or_from_nothing(monkeypatch):
     """Between 10 and 40 the middle is 20; between nothing and 8 it is 4."""
-    monkeypatch.setattr(decisions, "node_price_ranges", lambda context: {"rent": (10.0, 40.0), "paid": (0.0, 8.0)})
+    monkeypatch.setattr(ownership, "node_price_ranges", lambda context: {"rent": (10.0, 40.0), "paid": (0.0, 8.0)})
     at = {"ownership": np.array(["rent", "rent", "rent", "paid", "paid"]), "place": np.array([0, 0.5, 1, 0.5, 1])}
-    assert decisions.node_usd_per_hour(at, CONTEXT).tolist() == pytest.approx([10, 20, 40, 4, 8])
+    assert ownership.node_price(at, CONTEXT).tolist() == pytest.approx([10, 20, 40, 4, 8])
 
 
 @pytest.mark.parametrize(
@@ -433,7 +434,8 @@ def test_cost_of_a_request_on_a_full_node_by_hand():
     """
     setting = decision_map.replace(decision_map.BASE, day_share=0.25)
     together = 0.5 * decision_map.stay_alone_s(setting)
-    node = decisions.node_usd_per_hour({"ownership": np.array(["rent"]), "place": np.array([0.5])}, CONTEXT)[0]
+    node = decision_map.node_usd_per_hour("rent", CONTEXT)
+    assert node == 55.04
     ratio = decision_map.input_price_ratio(CONTEXT)
     assert 0.2 < ratio < 0.5
     at = {"concurrency": together, "api_usd_per_mtok": 4.0}

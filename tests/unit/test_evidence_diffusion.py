@@ -64,6 +64,15 @@ def test_a_block_of_the_sparse_model_reads_everything_and_starves_the_arithmetic
     assert found["intensity_flop_per_byte"] == pytest.approx(77, abs=2)
     assert found["mbu"] == pytest.approx(0.5, abs=0.03)
     assert found["mfu"] == pytest.approx(0.07, abs=0.01)
+    assert found["predicted_s"] == pytest.approx(same().loc[("h100", "in blocks"), "predicted_ms"] / 1e3)
+    # weights that a position uses: attention of 25 and 5 layers, router, 8 experts and the shared one, the head
+    local, distant = 2816 * 4096 * 2 + 2 * 2816 * 2048, 2816 * 8192 * 2 + 2816 * 1024
+    used = 25 * local + 5 * distant + 30 * 2816 * (128 + 3 * (8 * 704 + 2112)) + 262_144 * 2816
+    # every position of the block sees the context and the whole block: 512 keys, each of 256 or 512 numbers
+    attention = 4 * 256 * 512 * 16 * (25 * 256 + 5 * 512)
+    flop = 2 * 256 * used + attention
+    assert found["intensity_flop_per_byte"] * found["read_gb"] * 1e9 == pytest.approx(flop, rel=1e-4)
+    assert found["compute_s_floor"] == pytest.approx(flop / 1978.9e12, rel=1e-4)
 
 
 def test_more_bandwidth_helps_a_block_more_than_its_plain_rival():
@@ -84,6 +93,12 @@ def test_a_whole_request_gains_less_than_its_decoding():
     assert (frame["error"].abs() < 0.1).all()
     # two blocks hold 330 tokens
     assert frame.loc["in blocks", "predicted_e2e_s"] == pytest.approx(0.053 + 2 * (0.489 - 0.053))
+    # a plain answer of 571 tokens: the prompt, then 570 passes of the same length as those of the decoding test
+    pass_s = same().loc[("h100", "one token at a time"), "predicted_ms"] / 1e3
+    assert frame.loc["one token at a time", "predicted_e2e_s"] == pytest.approx(0.053 + (199 * 2.87 - 1) * pass_s)
+    assert (frame["predicted_tok_per_s"] * frame["predicted_e2e_s"]).tolist() == pytest.approx(
+        frame["output_tokens"].tolist()
+    )
 
 
 def test_a_sibling_that_drafts_is_the_harder_rival():
@@ -104,7 +119,11 @@ def test_a_siblings_pass_costs_what_it_reads_more():
     read = 100e9 - (1 - found["experts_read"]) * 93.9e9 / (31 / 32)
     assert found["block_read_ms"] == pytest.approx(1e3 * 2 * read / (8 * 4e12))
     assert found["measured"] == pytest.approx(2.13, abs=0.01)
+    # the plain sibling makes 256 tokens per second, and reads what it uses: 6.1 of the 100 billion weights
+    assert found["plain_ms"] == pytest.approx(1e3 / 256)
+    assert found["plain_read_ms"] == pytest.approx(1e3 * 2 * 6.1e9 / (8 * 4e12))
     assert found["predicted"] == pytest.approx(1 + (found["block_read_ms"] - found["plain_read_ms"]) / 3.90625)
+    assert found["error"] == pytest.approx(found["predicted"] / found["measured"] - 1)
 
 
 def test_tokens_per_pass_fall_with_the_batch_and_passes_grow_with_it():
@@ -140,7 +159,14 @@ def test_the_largest_model_behind_a_rate_by_hand(tokens, passes, bound):
 
 @pytest.mark.parametrize(
     ("part", "width", "peak"),
-    [("h100-sxm", 2, "bf16"), ("h100-sxm", 1, "fp8"), ("h100-sxm", 0.5, "fp8"), ("b200-sxm", 0.5, "fp4")],
+    [
+        ("h100-sxm", 2, "bf16"),
+        ("h100-sxm", 1, "fp8"),
+        ("h100-sxm", 0.5, "fp8"),
+        ("b200-sxm", 1, "fp8"),
+        ("b200-sxm", 1.5, "fp8"),
+        ("b200-sxm", 0.5, "fp4"),
+    ],
 )
 def test_the_peak_is_that_of_the_width_where_the_part_has_it(part, width, peak):
     """With endless tokens a pass only arithmetic bounds: P / (2 X T) on each of two GPUs."""
@@ -175,6 +201,15 @@ def test_blocks_raise_the_intensity_up_to_what_their_context_costs():
     assert of["dense, cached", 16.0] < more["intensity_flop_per_byte"]["dense, cached", 16.0] < 64
 
 
+def test_every_position_of_a_block_sees_the_whole_block():
+    """4,096 positions of 32 layers and 4,096 numbers, each against 4,096 keys; half of that if only those before."""
+    frame = diffusion.sweep_blocks([4096.0], prompt_tokens=0.0).set_index("name")
+    products, attention = 2 * 4096 * 7.505e9, 4 * 32 * 4096**3
+    assert frame.loc["dense, cached", "intensity_flop_per_byte"] == pytest.approx(
+        (products + attention) / 8.03e9, rel=1e-3
+    )
+
+
 def test_answers_in_blocks_come_in_whole_ones():
     """257 tokens take a second block of 17 passes, 14.9 ms measured for each; the plain decoder takes one more pass."""
     frame = diffusion.sweep_answers([200.0, 256.0, 257.0]).set_index(["name", "output_tokens"])
@@ -190,6 +225,9 @@ def test_answers_in_blocks_come_in_whole_ones():
     for name in ("with drafts", "blocks, 17 passes", many):
         assert frame["edge"][name].tolist() == pytest.approx((seconds["one at a time"] / seconds[name]).tolist())
     assert 1 < frame["edge"]["with drafts", 256.0] < frame["edge"]["blocks, 17 passes", 256.0]
+    # five tokens more with drafts are 5/3.3616 passes more, each with the time that its drafts take
+    more = diffusion.sweep_answers([200.0, 205.0]).query("name == 'with drafts'")["seconds"].diff().iloc[-1]
+    assert more == pytest.approx(5 / 3.3616 * same().loc[("h100", "with drafts"), "predicted_ms"] / 1e3, rel=0.05)
 
 
 def test_a_pass_of_a_batch_is_its_tokens_over_its_rate():
@@ -277,6 +315,57 @@ def test_break_even_quality_by_hand():
     np.testing.assert_allclose(rows["lost"], 1 - kept)
     np.testing.assert_allclose(rows["useful_gain"], rows["gain"] * kept)
     assert rows["gain"].round(1).tolist() == [1.9, 1.9, 1.6, 1.6]
+
+
+def test_losses_are_those_of_the_figure_beside_their_law():
+    """A law through two points of the figure gives the exponent by hand; the fit over five is within two percent."""
+    frame = diffusion.losses_by_compute()
+    assert list(frame.columns) == ["decoder", "training_flop", "loss", "fitted"]
+    assert frame.groupby("decoder").size().to_dict() == {"ar": 5, "diffusion": 5}
+    laws = diffusion.scaling_laws().set_index("decoder")
+    for decoder, of in frame.groupby("decoder"):
+        (low, high) = of["loss"].iloc[[0, -1]]
+        assert np.log(low / high) / np.log(1e20 / 6e18) == pytest.approx(laws.loc[decoder, "exponent"], rel=0.02)
+        law = laws.loc[decoder]
+        assert of["fitted"].tolist() == pytest.approx(
+            [law["scale"] / flop ** law["exponent"] for flop in (6e18, 1e19, 3e19, 6e19, 1e20)]
+        )
+        assert of["loss"].tolist() == pytest.approx(of["fitted"].tolist(), rel=3e-3)
+
+
+def test_the_rate_of_one_model_spreads_over_tasks():
+    """LLaDA2.1 report, table 3: nine tasks in two formats, from IFEval's 219.37 to ProntoQA's 912.16 token/s."""
+    frame = diffusion.by_task()
+    assert frame.groupby("weights").size().to_dict() == {"bf16": 9, "fp8": 9}
+    assert frame["output_tok_per_s"].is_monotonic_increasing
+    assert frame.index.tolist() == list(range(18))
+    ends = frame.iloc[[0, -1]][["task", "weights", "output_tok_per_s"]].to_numpy().tolist()
+    assert ends == [["ifeval", "bf16", 219.37], ["prontoqa", "fp8", 912.16]]
+    assert set(frame["source"]) == {"llada2.1"}
+
+
+def test_what_was_seen_when_requests_ran_together():
+    """2,853/592 and 3,412/2,853 on the H20, 9,920/4,790 on the TPU; a range only where the source gives one."""
+    frame = diffusion.crossovers().set_index("what")
+    assert frame[["value", "low", "high"]].to_numpy() == pytest.approx(
+        np.array([[3, 2, 4], [4] * 3, [2853 / 592] * 3, [3412 / 2853] * 3, [9920 / 4790] * 3])
+    )
+    assert frame["unit"].tolist() == ["sequences", "sequences", "times", "times", "times"]
+    told = [("overtakes", 8), ("recipe admits", 26), ("1 to 32", 20), ("32 to 128", 20), ("TPU", 32)]
+    assert all(words in what and str(number) in what for (words, number), what in zip(told, frame.index, strict=True))
+    sources = ["peng2025", "vllm-recipe-diffusiongemma", "sglang-33322", "sglang-33322", "tpu-inference-3440"]
+    assert frame["source"].tolist() == sources
+    assert frame["status"].tolist() == ["quoted"] + ["measured"] * 4
+
+
+def test_the_same_model_on_other_machines_from_the_fastest_on():
+    frame = diffusion.on_other_hardware()
+    assert frame["output_tok_per_s"].is_monotonic_decreasing
+    assert frame.index.tolist() == list(range(len(frame)))
+    rates = frame.set_index("id")["output_tok_per_s"]
+    assert rates[["dg-h200-diffusion", "dg-5090-code", "dg-l4", "dg-m1-ultra"]].tolist() == [1288, 495.2, 56.3, 15.06]
+    rows = decoder_tables.diffusion().set_index("id").loc[frame["id"]]
+    assert set(rows["model"]) == {"diffusiongemma-26b-a4b"}
 
 
 def test_every_frame_names_its_sources():

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.inputs import InputError
 from analysis.model import batching, decoding
-from analysis.model.transformer import pass_work
+from analysis.model.transformer import context_limit, equal_context, pass_work
 from analysis.reference.efficiency import efficiency
 from analysis.reference.model_config import replica
 from analysis.reference.specs import Efficiency, MemoryRule
@@ -175,6 +175,21 @@ def test_a_sparse_cache_weighs_against_the_experts_of_one_position():
     assert work.kv_read_bytes == pytest.approx(work.weight_bytes)
 
 
+def test_copies_and_windows_count_where_cache_and_weights_are_equal_to_read():
+    """Eight copies of a latent cache bring the point eight times nearer; half of gpt-oss's layers see a window."""
+    latent = replica("deepseek-r1", "h200-sxm", as_of=SNAPSHOT, gpus=8)
+    windowed = replica("gpt-oss-120b", "h100-sxm", as_of=SNAPSHOT, gpus=2)
+    frame = batching.capacity({"latent": latent, "windowed": windowed}, tokens=[8192]).set_index("replica")
+    for name, one in (("latent", latent), ("windowed", windowed)):
+        equal = frame.loc[name, "equal_tokens"]
+        time = decoding.pass_time(one, batch=1, context_tokens=equal)
+        assert time.kv_s == pytest.approx(time.weights_s, rel=1e-6)
+    alone = equal_context(latent.architecture, latent.precision)
+    assert frame.loc["latent", "equal_tokens"] == pytest.approx(alone / 8)
+    # 36,864 bytes a token of the 18 layers that see everything; a window of 128 in the others hardly counts
+    assert frame.loc["windowed", "equal_tokens"] == pytest.approx(5.003e9 / 36_864, rel=0.01)
+
+
 def test_terms_by_hand():
     """Cache: 64 of 8,192 tokens at 327,680 bytes over eight times 3.35 TB/s; weights as `test_traffic_by_hand`."""
     frame = batching.sweep_terms(NODE, batch=[1, 64], context_tokens=[512, 8192]).set_index(["batch", "context_tokens"])
@@ -234,6 +249,20 @@ def test_the_largest_batch_reaches_the_ridge_where_the_limit_in_memory_says(rule
     batch = decoding.max_batch(NODE, tokens=at, rule=rule)
     work = pass_work(NODE.architecture, NODE.precision, batch=batch, context_tokens=at)
     assert work.intensity_flop_per_byte == pytest.approx(row["ridge_flop_per_byte"], rel=1e-3)
+
+
+def test_copies_of_a_latent_cache_bring_the_limits_nearer():
+    """Eight GPUs hold and read the cache of DeepSeek-R1 eight times; a pass then reads as long as it computes."""
+    one = replica("deepseek-r1", "h200-sxm", as_of=SNAPSHOT, gpus=8)
+    row = batching.context_limits({"R1": one}).iloc[0]
+    at = {"ridge_flop_per_byte": row["ridge_flop_per_byte"]}
+    assert row["limit_tokens"] < context_limit(one.architecture, one.precision, **at) / 8
+    for name, batch in (("limit_tokens", 1e9), ("memory_tokens", None)):
+        context = float(row[name])
+        n = decoding.max_batch(one, tokens=context) if batch is None else batch
+        work = pass_work(one.architecture, one.precision, batch=n, context_tokens=context)
+        read = work.weight_bytes + 8 * work.kv_read_bytes
+        assert work.flop / read == pytest.approx(row["ridge_flop_per_byte"], rel=1e-3)
 
 
 def test_where_the_weights_do_not_fit_no_context_does():

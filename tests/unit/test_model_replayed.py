@@ -48,7 +48,9 @@ def test_spares_are_bought_and_serve(found):
     assert more.cost_usd_per_mtok > found.cost_usd_per_mtok
 
 
-@pytest.mark.parametrize(("metric", "budget", "spares"), [("e2e", 6.5, 0), ("ttft", 1.2, 1), ("tpot", 0.015, 1)])
+@pytest.mark.parametrize(
+    ("metric", "budget", "spares"), [("e2e", 3.5, 1), ("e2e", 6.5, 0), ("ttft", 1.2, 1), ("tpot", 0.015, 1)]
+)
 def test_every_figure_is_that_of_the_simulated_fleet(metric, budget, spares):
     """8B on eight H100, four replicas of two: half a second outside, a third of the prompt cached, bursts.
 
@@ -133,6 +135,7 @@ def test_more_spares_than_a_simulation_serves_are_refused():
 def test_infeasible_is_an_answer():
     answer = replayed.fleet_by_simulation(SHAPE, AR, replace(RECORD, budget_s=1.0), **SHORT)
     assert (answer.feasible, answer.nodes, answer.shares, answer.cost_usd_per_mtok) == (False, None, None, None)
+    assert answer.reason == f"a request alone takes {answer.latency_floor_s:.3g} s, the budget is 1 s"
     assert answer.latency_floor_s == pytest.approx(replayed.floor_s(SHAPE, AR, RECORD, requests=1500), rel=0.01)
 
 

@@ -95,6 +95,20 @@ def test_memory_holds_requests_back_by_the_same_rule() -> None:
     assert np.sort(end)[9] < np.sort(serve(roomy, requests).end_s)[0] < end[-1] / 1.2
 
 
+def test_a_block_is_held_whole_however_short_its_answer() -> None:
+    """The same memory with blocks of 1,024: 60 tokens take the room of 1,024, and 1,025 that of 2,048."""
+    roomy = server(weights="bf16", decoder=Decoder.diffusion(block_tokens=1024, passes=4))
+    tight = replace(roomy, rule=replace(roomy.rule, share=0.24))
+    ends = {}
+    for answer in (60, 1024, 1025, 2048):
+        requests = Requests(np.arange(20) * 1e-3, 3000, answer)
+        ends[answer] = serve_plainly(tight, requests)[1]
+        assert serve(tight, requests).end_s == pytest.approx(ends[answer], rel=1e-9)
+    assert ends[60] == pytest.approx(ends[1024], rel=1e-12)
+    assert ends[1025] == pytest.approx(ends[2048], rel=1e-12)
+    assert ends[60][-1] > serve(roomy, Requests(np.arange(20) * 1e-3, 3000, 60)).end_s[-1]
+
+
 def test_requests_of_the_same_moment_share_the_pass() -> None:
     requests = Requests([1.0, 1.0, 1.0], 500, 5)
     _, end = serve_plainly(SMALL, requests)

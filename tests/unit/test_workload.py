@@ -126,6 +126,10 @@ def test_chain_is_the_model(state):
         served = decoders.served(replica, decoder, batch=n, **load, efficiency=engine["efficiency"])
         assert got[f"t_{suffix}_{name}"] == pytest.approx(served.cycle_s, rel=1e-9)
         assert got[f"l_{suffix}_{name}"] == pytest.approx(served.request_s, rel=1e-9)
+    if suffix == "ar":
+        # the axis of the decision map: rate times the stay of a request that has the replica to itself
+        alone = decoders.served(replica, decoder, batch=1, **load, efficiency=engine["efficiency"]).request_s
+        assert got["together"] == pytest.approx(values["peak_req_per_s"] * alone, rel=1e-9)
     if service.room < 1:
         assert got[f"reason_{suffix}"] == 1
         return

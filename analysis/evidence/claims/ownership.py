@@ -267,16 +267,12 @@ def diffusion_beats_no_api(point: Point, context: Context) -> Outcome:
 
 
 def _node_and_engineer(context: Context) -> Space:
-    prices = tables.node_prices(as_of=context.as_of, prices=context.prices).where(
-        instance="p5.48xlarge", quantity="price"
-    )["value"]
     shared = tables.table("ownership", as_of=context.as_of, prices=context.prices)
     pay, wage_share = (shared.one(hardware="any", quantity=name) for name in ("engineer_pay", "wage_share"))
     low, high = (float(pay[end] if pd.notna(pay[end]) else pay["value"]) for end in ("low", "high"))
     return {
-        "node_usd_per_hour": between(
-            prices.min(), prices.max(), "the prices of a p5.48xlarge on that day, by term and region"
-        ),
+        "ownership": WAYS,
+        "place": PLACE,
         "pay_usd_per_year": between(low, high, "tenth to ninetieth percentile of software developers' wages"),
         "loading": between(
             1.0, 1 / float(wage_share["value"]), "from the wage alone to all that the employer pays", floor=1
@@ -297,20 +293,21 @@ def _node_and_engineer(context: Context) -> Space:
     anchor=ANCHOR,
     space=_node_and_engineer,
     counterfactual=Counterfactual(
-        "the engineer's year is spread over every hour of the clock, as the node's is",
-        lambda space: fixed(space, hours_per_year=HOURS_PER_YEAR),
+        "the node is already paid for",
+        lambda space: fixed(space, ownership="sunk"),
     ),
     inputs={
-        "node_usd_per_hour": "the node's price",
+        "ownership": "the way to have the node",
+        "place": "the place of its price between the cheapest and the dearest",
         "pay_usd_per_year": "the engineer's pay",
         "hours_per_year": "the hours over which a year's pay is spread",
     },
-    sources=("aws-price-list", "lermit-wages", "bls-ecec-2025"),
+    sources=("aws-price-list", "epoch2026", "cbre-h2-2024", "lermit-wages", "bls-ecec-2025"),
 )
 def node_dearer_than_engineer(point: Point, context: Context) -> Outcome:
     """A node of eight H100 costs more per hour than an engineer."""
     engineer = point["pay_usd_per_year"] * point["loading"] / point["hours_per_year"]
-    ratio = point["node_usd_per_hour"] / engineer
+    ratio = node_price(point, context) / engineer
     return Outcome(ratio > 1, value=ratio)
 
 

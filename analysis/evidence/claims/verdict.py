@@ -232,10 +232,13 @@ def by_choice(claim: Computed, name: str, context: Context) -> pd.DataFrame:
     axis = space[name]
     if not isinstance(axis, Choice):
         raise KeyError(f"{name} of {claim.id} is a range, not a choice")
+    # the samples of the verdict itself, so that a share is the same wherever it stands
+    points = sample(space)
+    defined, true, _ = claim.outcome(points, context)
     rows = []
     for value in axis.values:  # noqa: PD011 - a field of Choice, not of a frame
-        points = sample({**space, name: Choice((value,), "one of them")})
-        share, verdict = _judged(claim, *claim.outcome(points, context)[:2])
+        here = points[name] == value
+        share, verdict = _judged(claim, defined[here], true[here])
         rows.append({name: value, "share_true": share, "verdict": verdict})
     return pd.DataFrame(rows)
 

@@ -141,7 +141,7 @@ def _readers(
     replica: Replica, *, bandwidth: float, attended: float, one_position: bool
 ) -> tuple[NDArray[np.float64], float]:
     """One row for each kind of attention, and the bytes that the first token of a sequence takes in the cache."""
-    copies = decoding._kv_copies(replica)
+    copies = decoding.kv_copies(replica)
     kinds: dict[tuple[Any, ...], NDArray[np.float64]] = {}
     for r in transformer._readers(replica.architecture):
         latent = r.expanded_flop_per_token_seen is not None
