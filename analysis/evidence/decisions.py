@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -369,18 +369,14 @@ def _within_a_second() -> dict[str, Range | Choice]:
     return {**_served(), "cv": BURSTS, "budget_s": SECOND}
 
 
-def _beats(rival: str) -> Callable[[Point, Context], Answer]:
-    def answer(point: Point, context: Context) -> Answer:
-        theirs, blocks = (
-            node_req_per_s(kind, point, budget_s=point["budget_s"], shapes=FASTEST_SHAPE)
-            for kind in (rival, "diffusion")
-        )
-        defined = np.maximum(theirs, blocks) > 0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = blocks / theirs
-        return Answer(blocks > theirs, defined, ratio)
-
-    return answer
+def _diffusion_beats(point: Point, context: Context, *, rival: str) -> Answer:
+    theirs, blocks = (
+        node_req_per_s(kind, point, budget_s=point["budget_s"], shapes=FASTEST_SHAPE) for kind in (rival, "diffusion")
+    )
+    defined = np.maximum(theirs, blocks) > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = blocks / theirs
+    return Answer(blocks > theirs, defined, ratio)
 
 
 def _best_known(point: Point, *, model: str = MODEL) -> NDArray[np.float64]:
@@ -391,12 +387,9 @@ def _best_known(point: Point, *, model: str = MODEL) -> NDArray[np.float64]:
     return np.maximum(*rates)
 
 
-def _in_reach(model: str) -> Callable[[Point, Context], Answer]:
-    def answer(point: Point, context: Context) -> Answer:
-        rate = _best_known(point, model=model)
-        return Answer(rate > 0, np.ones(rate.shape, bool), rate)
-
-    return answer
+def _in_reach(point: Point, context: Context, *, model: str) -> Answer:
+    rate = _best_known(point, model=model)
+    return Answer(rate > 0, np.ones(rate.shape, bool), rate)
 
 
 def _one_node(point: Point, context: Context) -> Answer:
@@ -422,7 +415,7 @@ DECISIONS = {
             "neither keeps the budget",
             "requests of the diffusion model over those with drafts",
             lambda context: {**_within_a_second(), **OF_DRAFTS, **OF_BLOCKS, **_physics()},
-            _beats("speculative"),
+            partial(_diffusion_beats, rival="speculative"),
         ),
         Decision(
             "look-up",
@@ -431,7 +424,7 @@ DECISIONS = {
             "neither keeps the budget",
             "requests of the diffusion model over those with look-up",
             lambda context: {**_within_a_second(), **OF_COPIES, **OF_BLOCKS, **_physics()},
-            _beats("look-up"),
+            partial(_diffusion_beats, rival="look-up"),
         ),
         Decision(
             "second",
@@ -439,7 +432,7 @@ DECISIONS = {
             "never",
             "requests per second of one node within the budget",
             lambda context: {**_within_a_second(), **OF_DRAFTS, **_physics()},
-            _in_reach(MODEL),
+            partial(_in_reach, model=MODEL),
         ),
         Decision(
             "sparse second",
@@ -448,7 +441,7 @@ DECISIONS = {
             "never",
             "requests per second of one node within the budget",
             lambda context: {**_within_a_second(), **OF_DRAFTS, **_physics()},
-            _in_reach(SPARSE_MODEL),
+            partial(_in_reach, model=SPARSE_MODEL),
         ),
         Decision(
             "nodes",

@@ -222,7 +222,7 @@ SCHEMAS = {
             {"ttft": "s", "ttfat": "s", "e2e": "s", "output_rate": "token/s"},
             frozenset({"input_tokens", "output_tokens"}),
         ),
-        Schema("rules", ("jurisdiction", "rule"), {"external_api_forbidden": "1"}),
+        Schema("rules", ("jurisdiction", "rule"), {"external_api_forbidden": "1", "exemption_possible": "1"}),
         Schema(
             "traces",
             ("trace",),

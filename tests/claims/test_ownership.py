@@ -77,7 +77,7 @@ def test_diffusion_beats_an_api_somewhere_and_not_everywhere():
 
 def test_rules_that_forbid_and_rules_that_do_not():
     (found,) = verdicts(as_of=tables.SNAPSHOT, only="C45")
-    assert found.decided_by == "2 of 5 rules read"
+    assert found.decided_by == "1 of 3 rules read, exemptions apart"
     assert verdicts(as_of=tables.SNAPSHOT, only="C46")[0].verdict == "unsupported"
 
 

@@ -62,11 +62,21 @@ def test_more_than_ten_times_is_no_contradiction():
     assert true[outcome.value > rivals.JUST_TENFOLD].all()
 
 
-def test_short_blocks_survive_full_batches():
-    shares = by_choice(REGISTRY["C30"], "block", SNAPSHOT).set_index("block")["share_true"]
+def test_short_blocks_stay_level_in_full_batches():
+    shares = by_choice(REGISTRY["C35"], "block", SNAPSHOT).set_index("block")["share_true"]
     assert list(shares.index) == [4, 16, 32, 256]
     assert shares.is_monotonic_decreasing
     assert shares[4] > 0.5 > shares[32]
+
+
+def test_an_advantage_that_has_turned_round_is_gone_too():
+    """A canvas of 256 is behind in full batches: no block keeps an advantage, whatever its length."""
+    shares = by_choice(REGISTRY["C30"], "block", SNAPSHOT).set_index("block")["share_true"]
+    assert (shares > 0.5).all()
+    canvas = fixed(REGISTRY["C30"].space(SNAPSHOT), block=256)
+    _, true, found = REGISTRY["C30"].outcome(sample(canvas, count=256), SNAPSHOT)
+    assert np.median(found.value) < rivals.LEVEL.low
+    assert true.any()
 
 
 def test_no_block_is_done_in_fewer_than_two_passes():

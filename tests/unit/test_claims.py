@@ -420,6 +420,13 @@ def test_a_chapter_gets_its_own_claims_and_none_where_it_has_none():
     assert ledger.verdicts(as_of=SNAPSHOT, chapter="no-such-chapter") == []
 
 
+def test_a_threshold_that_leaves_errors_says_how_many_samples_it_fits():
+    """One sample in ten is turned by another input, so that the threshold fits nine tenths."""
+    space = {name: Range(0.1, 0.9, "an example", scale="uniform") for name in "xy"}
+    turned = computed(lambda point, context: Outcome((point["x"] > 0.5) ^ (point["y"] > 0.82)), space=space)
+    assert evaluate(turned, TODAY).decided_by == "true where x is above 0.5 (fits 90% of the samples)"
+
+
 def test_a_value_of_a_choice_is_told_as_a_phrase():
     space = {"x": UNIT, "form": Choice(("dense-whole", "sparse-blocks"), "an example")}
     found = evaluate(computed(lambda point, context: Outcome(point["form"] == "dense-whole"), space=space), TODAY)

@@ -178,6 +178,12 @@ def test_chances_by_hand():
     assert np.isnan(decisions.chances([none])["value_median"].iloc[0])
 
 
+def test_numbers_behind_a_chance_are_those_of_nineteen_in_twenty():
+    judged = by_hand("T" * 100, value=np.arange(1.0, 101.0))
+    (row,) = decisions.chances([judged]).to_dict("records")
+    assert (row["value_p05"], row["value_median"], row["value_p95"]) == (5, 50, 95)
+
+
 def test_sixteen_values_are_bins_of_their_own_and_seventeen_are_not():
     assert decisions.bins_of(np.repeat(np.arange(16), 2)).tolist() == np.repeat(np.arange(16), 2).tolist()
     assert decisions.bins_of(np.repeat(np.arange(17), 16)).max() == 15
@@ -190,8 +196,10 @@ def test_a_judged_chance_is_that_of_its_space(monkeypatch):
         "Is it?",
         "no answer",
         "itself",
-        lambda context: {"place": Range(0, 1, "r", scale="uniform")},
-        lambda point, context: decisions.Answer(point["place"] > 0.25, point["place"] < 0.5, point["place"]),
+        lambda context: {"place": Range(0, 1, "r", scale="uniform")} if context is CONTEXT else {},
+        lambda point, context: decisions.Answer(
+            (point["place"] > 0.25) & (context is CONTEXT), point["place"] < 0.5, point["place"]
+        ),
     )
     monkeypatch.setitem(decisions.DECISIONS, "half", half)
     found = decisions.judge("half", CONTEXT, count=2048)
@@ -199,6 +207,7 @@ def test_a_judged_chance_is_that_of_its_space(monkeypatch):
     assert found.defined_share == pytest.approx(0.5, abs=0.002)
     assert (found.high - found.chance, found.chance - found.low) == pytest.approx((0.0257, 0.0257), rel=0.2)
     assert found.points["place"].size == 2048
+    assert (decisions.judge("half", CONTEXT, count=64, seed=1).points["place"] != found.points["place"][:64]).any()
 
 
 # --- decisions ---------------------------------------------------------------------------------
@@ -291,6 +300,33 @@ def test_the_api_is_as_cheap_as_its_cheapest_seller(monkeypatch):
     assert held.central == 15
 
 
+def test_a_node_of_ones_own_is_asked_over_these_ranges():
+    """Shares by their differences, times and prices by their ratios."""
+    space = decisions.DECISIONS["own"].space(CONTEXT)
+    ranges = {
+        "day_share": (0.1, 0.6, "uniform"),
+        "budget_s": (2, 30, "log"),
+        "useful": (0.8, 1, "uniform"),
+        "cached_price_ratio": (0.1, 1, "log"),
+    }
+    for name, of in ranges.items():
+        assert (space[name].low, space[name].high, space[name].scale) == of, name
+
+
+def test_own_prices_of_the_api_are_those_that_are_asked(monkeypatch):
+    """The prices and the day of the context reach the table."""
+    asked = []
+
+    def tariffs(model, **day):
+        asked.append((model, day))
+        return {"a": Tariff(0.1, 1.0)}
+
+    monkeypatch.setattr(decisions.tables, "tariffs", tariffs)
+    own = Context(SNAPSHOT, prices=object())
+    decisions.DECISIONS["own"].space(own)
+    assert asked == [(decisions.MODEL, {"as_of": SNAPSHOT, "prices": own.prices})]
+
+
 def test_decoders_take_their_own_inputs():
     """Three drafts at one half keep 1.875 tokens; a block of 32 at four tokens a pass takes eight, and at least one."""
     point = {"acceptance": 0.5, "copied": 0.25, "drafts": 3, "draft_cost": 0.1, "block": 32.0, "tokens_a_pass": 4.0}
@@ -352,6 +388,7 @@ def test_every_input_has_a_reason_a_name_and_the_constants_are_inputs(name):
 def test_a_chance_along_an_input_averages_to_the_chance(judged):
     """Bins hold equally many samples, so the mean over them is the chance where every sample has an answer."""
     line = decisions.along(judged, "answer")
+    assert len(line) == decisions.POINTS_ALONG
     assert line["chance"].mean() == pytest.approx(judged.chance)
     assert line["chance"].iloc[0] > line["chance"].iloc[-1]
     with pytest.raises(KeyError):
@@ -381,6 +418,57 @@ def test_a_node_takes_what_its_replicas_take_and_the_budget_limits_it():
     )
     assert rates[1] < rates[2] <= saturated * (1 + 1e-9)
     assert rates[2] == pytest.approx(saturated, rel=0.01)
+
+
+@pytest.mark.parametrize("percentile", [95.0, None])
+def test_a_nodes_rate_is_that_of_its_replicas_at_each_point(percentile):
+    """Two formats, a part in a cache, bursts, times a tenth longer: the law of queues for each, by the better split."""
+    point = {
+        "weights": np.array(["fp8", "bf16", "fp8"]),
+        "prompt": np.array([1500.0, 800.0, 3000.0]),
+        "answer": np.array([200.0, 100.0, 60.0]),
+        "cached_share": np.array([0.0, 0.5, 0.9]),
+        "cv": np.array([1.0, 3.0, 2.0]),
+        "slower": np.array([1.0, 1.1, 0.9]),
+    }
+    budget = np.array([6.0, 4.0, 2.0])
+    found = decisions.node_req_per_s("autoregressive", point, budget_s=budget, percentile=percentile)
+    for i in range(3):
+        each = []
+        for gpus in (4, 8):
+            replica = decisions.replica_of(decisions.MODEL, str(point["weights"][i]), gpus)
+            service = decisions.Service.of(
+                replica,
+                Decoder.autoregressive(),
+                input_tokens=point["prompt"][i],
+                output_tokens=point["answer"][i],
+                cached_tokens=point["prompt"][i] * point["cached_share"][i],
+                slots=decisions.slots(decisions.ENGINE),
+                rule=decisions.memory_rule(decisions.ENGINE),
+                efficiency=efficiency(replica, decisions.ENGINE),
+            )
+            rate = decisions.rate_within_budget(
+                service, budget[i] / point["slower"][i], percentile=percentile, cv=point["cv"][i]
+            )
+            each.append(8 / gpus * float(rate) / point["slower"][i])
+        assert found[i] == pytest.approx(max(each), rel=1e-6)
+        assert found[i] > 0
+    # each decoder is asked with what the caller asked: another split, another percentile
+    drafting = {**{name: values[:1] for name, values in point.items()}, **OF_DRAFTS}
+    free = {name: values for name, values in drafting.items() if name != "drafts"}
+    for shapes in ((4,), (8,)):
+        asked = {"budget_s": 6.0, "shapes": shapes, "percentile": percentile}
+        each = [
+            decisions.node_req_per_s("speculative", {**free, "drafts": np.array([n])}, **asked)[0]
+            for n in decisions.LENGTHS["speculative"]
+        ]
+        assert decisions.node_req_per_s("speculative", free, **asked) == pytest.approx([max(each)])
+
+
+def test_a_fitted_constant_of_the_space_is_what_a_replica_reaches():
+    replica = decisions.replica_of(decisions.MODEL, "fp8", 8)
+    half = decisions.reached(replica, {"hopper.mbu": np.array([0.4])})
+    assert half.mbu == pytest.approx(0.4 * efficiency(replica, decisions.ENGINE).mbu / constants()["hopper.mbu"].value)
 
 
 def test_measured_times_twice_as_long_are_half_the_budget_at_half_the_rate():

@@ -321,11 +321,11 @@ def node_dearer_than_engineer(point: Point, context: Context) -> Outcome:
 )
 def rules_can_forbid(context: Context) -> Evidence:
     """Rules on where data may go can forbid APIs outside altogether."""
-    rows = tables.table("rules", as_of=context.as_of).rows
+    rows = tables.table("rules", as_of=context.as_of).where(quantity="external_api_forbidden")
     return Evidence(
         rows.assign(supports=rows["value"] == 1),
         searched="rules for financial firms in India, Korea and Singapore",
-        called="rules read",
+        called="rules read, exemptions apart",
     )
 
 

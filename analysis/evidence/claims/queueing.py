@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sympy import limit, oo
 
-from analysis.evidence.claims.decision import BLOCK, DRAFTS, TOKENS_A_PASS
+from analysis.evidence.claims.decision import BLOCK, DRAFTS, NIGHT_BLOCKS, TOKENS_A_PASS
 from analysis.evidence.claims.registry import Context, Counterfactual, Evidence, Outcome, Stated, Structure, claim
 from analysis.evidence.claims.serving import ENGINE, GPUS, LARGE_DENSE, MOST, PROMPT, WHOLE_NODE, WIDTHS, by_replica
 from analysis.evidence.claims.speculation import ACCEPTANCE, DRAFT_COST
@@ -244,7 +244,7 @@ def _paths(context: Context) -> Space:
 
 
 LONG_ANSWERS = Counterfactual(
-    "short prompts and answers of a thousand tokens", lambda space: fixed(space, prompt=300.0, answer=1000.0)
+    "short prompts and answers of 600 tokens", lambda space: fixed(space, prompt=300.0, answer=1000.0)
 )
 LONG_FILES = Counterfactual(
     "files of 30,000 tokens with answers of three thousand",
@@ -336,8 +336,6 @@ def mostly_reading(point: Point, context: Context) -> Outcome:
 
 
 A_LITTLE_FASTER = Stated(1.0, 1.3, "1", "a little faster: 1.0 to 1.3 times")
-#: Short blocks survive full batches best, so those of the open models count here beside the longer ones.
-NIGHT_BLOCKS = Choice((4, 16, *BLOCK.values), "blocks of published models, the short ones included")
 
 
 @claim(
@@ -355,7 +353,7 @@ NIGHT_BLOCKS = Choice((4, 16, *BLOCK.values), "blocks of published models, the s
         "tokens_a_pass": TOKENS_A_PASS,
     },
     counterfactual=Counterfactual(
-        "blocks of 32 that are done in two passes, long documents, answers of a thousand tokens",
+        "blocks of 32 that are done in two passes, long documents, answers of 600 tokens",
         lambda space: fixed(space, block=32, tokens_a_pass=16.0, prompt=8000.0, answer=600.0),
     ),
     inputs={
@@ -368,7 +366,8 @@ NIGHT_BLOCKS = Choice((4, 16, *BLOCK.values), "blocks of published models, the s
     **NIGHT,
 )
 def diffusion_at_night(point: Point, context: Context) -> Outcome:
-    """Overnight, diffusion is a little faster, and both fit on one node at a similar cost."""
+    """Overnight, diffusion is a little faster at a similar cost."""
+    # that both fit on one node is not judged here but with the pile, in `one_node_reads`
     # a block takes a pass that fills it and one that commits it, so that half of it is the most that a pass keeps
     point = {**point, "tokens_a_pass": np.minimum(point["tokens_a_pass"], np.asarray(point["block"]) / 2)}
     # each at the split of the node that reads most

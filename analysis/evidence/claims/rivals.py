@@ -47,7 +47,8 @@ SHORT_KEEPS, SHORT_TOKENS = 2.44 / 2.55, 16
 #: No block is done in fewer passes: one that fills it and one that commits it.
 FEWEST_PASSES = 2.0
 #: "Vanishes" and "similar": rates within a quarter of each other, either way.
-LEVEL = Stated(0.8, 1.25, "1", "vanishes: 0.8 to 1.25 times the rival's rate")
+LEVEL = Stated(0.8, 1.25, "1", "does not matter: 0.8 to 1.25 times the rival's rate")
+GONE = Stated(0.0, LEVEL.high, "1", "vanishes: at most 1.25 times the rival's rate")
 #: "Decisively" is twice the rate.
 DECISIVE = 2.0
 #: "Mostly" is more than half.
@@ -301,11 +302,11 @@ def _computing_share(
     quantifier="typically",
     chapter=CHAPTER,
     anchor=ANCHOR,
-    stated=LEVEL,
+    stated=GONE,
     space=_offline,
     counterfactual=Counterfactual(
-        "prompts of 30,000 tokens and answers that fill one block, where both do little but read",
-        lambda space: fixed(space, prompt=30_000.0, answer=32.0),
+        "answers of 2,000 tokens after prompts as long, whose plain passes read longer than they compute",
+        lambda space: fixed(space, prompt=2000.0, answer=2000.0),
     ),
     inputs=_of("tokens_per_pass", "block", "prompt", "answer", "rival"),
     split="block",
@@ -326,7 +327,8 @@ def level_in_batch(point: Point, context: Context) -> Outcome:
 
     ratio, share = _by_replica(point, rate_of), _by_replica(point, share_of)
     fits = _by_replica(point, lambda replica, _, at: _full(replica, at)) >= 1
-    return Outcome(LEVEL.contains(ratio) & (share > MOST), value=ratio, defined=fits)
+    # behind the rival it has no advantage either
+    return Outcome(GONE.contains(ratio) & (share > MOST), value=ratio, defined=fits)
 
 
 @claim(
@@ -464,7 +466,7 @@ def _against_commodity(context: Context) -> Space:
     anchor=ANCHOR,
     space=_against_commodity,
     counterfactual=Counterfactual(
-        "the node is paid for, always busy, and long documents give short records",
+        "the node is paid for and always busy, and the API sells the same model",
         lambda space: fixed(
             space,
             ownership="sunk",

@@ -353,11 +353,13 @@ def _decided_by(claim: Computed, boundary: Boundary | None, share: float) -> str
         return "every sample agrees" if share in (0.0, 1.0) else "no single input decides"
     called = claim.inputs.get(boundary.input, boundary.input.replace("_", " "))
     at = boundary.threshold if isinstance(boundary.threshold, str) else f"{float(f'{boundary.threshold:.3g}'):,g}"
+    # a threshold that leaves errors says so
+    fits = "" if boundary.accuracy >= 1 - CLOSE else f" (fits {boundary.accuracy:.0%} of the samples)"
     phrase = PHRASES.get((boundary.input, at))
     if phrase is not None:
-        return f"true {'where' if boundary.true_when == 'is' else 'except where'} {phrase}"
+        return f"true {'where' if boundary.true_when == 'is' else 'except where'} {phrase}{fits}"
     verb = "" if boundary.true_when.startswith("is") else "is "
-    return f"true where {called} {verb}{boundary.true_when} {at}"
+    return f"true where {called} {verb}{boundary.true_when} {at}{fits}"
 
 
 def _by_value(

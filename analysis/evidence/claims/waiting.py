@@ -100,7 +100,7 @@ def well_under_a_second(point: Point, context: Context) -> Outcome:
 
 # --- How many at once --------------------------------------------------------------------------
 
-HANDFUL = Stated(2, 9.99, "1", "a handful: 2 to 9 requests at once on a node")
+HANDFUL = Stated(0, 9.99, "1", "a handful: fewer than ten requests at once on a node")
 PLAIN_OR_DRAFTS = Choice(("plain", "drafts"), "one token after the other, and with drafts")
 
 
@@ -174,7 +174,7 @@ def a_handful(point: Point, context: Context) -> Outcome:
         **DRAFTING,
     },
     counterfactual=Counterfactual(
-        "thousands of requests a second, a budget just above the large model's floor, a model an eighth of its size",
+        "a thousand requests a second, a budget just above the large model's floor, a model an eighth of its size",
         lambda space: fixed(
             space,
             pair="8B diffusion for 70B plain",
