@@ -137,6 +137,9 @@ def _refuse_idle(names: Sequence[str], because: str) -> None:
 
 def _unknown(refusal: InputError, option: str, kind: str) -> InputError:
     """Say under its option that a name is unknown, and which command lists the known ones."""
+    if " row " in refusal.where:
+        # a damaged table of the book, not the name, is at fault
+        return refusal
     listed = "" if refusal.expected.endswith("there is none") else f", or another that 'names {kind}' lists"
     return InputError(option, refusal.got, refusal.expected + listed)
 
@@ -515,6 +518,7 @@ def check_prices(file: str, as_json: bool) -> None:
 
     found = tables.check_prices(Path(file))
     lines = [*own_prices.names(found.prices.rows)]
+    lines += [f"row {row}: one {currency} is {usd:g} USD" for row, currency, usd in found.rates]
     lines += [f"flagged, row {row}: {reason}" for row, reason in found.flagged]
     lines += [f"refused: {refusal}" for _, refusal in found.refused]
     if found.unused:
@@ -836,12 +840,11 @@ def step(
     from analysis.evidence.cases import nearest_step
     from analysis.model import decoders, decoding
     from analysis.model.transformer import pass_work
-    from analysis.reference.efficiency import memory_rule, named
-    from analysis.reference.specs import MemoryRule
+    from analysis.reference.efficiency import named
 
     replica, copies = _replica(model, gpu, gpus, tp, weights, kv)
     reached = _efficiency(replica, engine, ideal=ideal)
-    rule = MemoryRule() if ideal else memory_rule(named("engine", engine))
+    rule = _memory_rule(engine, ideal=ideal)
     decoder = _decoder(**described)
     try:
         between = decoders.cycle(replica, decoder, batch=batch, context_tokens=context, efficiency=reached)
@@ -899,9 +902,9 @@ def step(
         drafts = f", drafts add {1e3 * between.draft_s:.3g} ms" if decoder.kind == "speculative" else ""
         lines.insert(1, made + drafts)
     if not result["fits"]:
-        lines.insert(0, f"does not fit: memory holds {result['max_batch']} such sequences; times as if there were room")
+        lines.insert(0, _no_room(result))
     # what was measured is one token at a time
-    near = None if ideal or decoder.kind != "ar" else nearest_step(replica, batch=batch)
+    near = None if ideal or decoder.kind != "ar" else nearest_step(replica, batch=batch, engine=named("engine", engine))
     if near is not None:
         result["nearest_measured"] = near
         lines.append(
@@ -967,6 +970,9 @@ def prefill(
     except InputError as refusal:
         options = {"cached_tokens": "--cached", "input_tokens": "--prompt"}
         raise _tensor_parallel_refusal(refusal.at(options.get(refusal.where, refusal.where))) from None
+    room = decoding.max_batch(replica, tokens=prompt, rule=_memory_rule(engine, ideal=ideal))
+    if not math.isfinite(room):
+        raise InputError("--model", model, "a model with attention: without a cache nothing bounds the batch")
     time = decoding.time_of(passes.asked, decoding.peaks(replica), reached)
     work = pass_work(
         replica.architecture,
@@ -988,6 +994,8 @@ def prefill(
         "byte": work.byte,
         "passes": float(passes.count),
         "input_tok_per_s": float(batch * prompt / (passes.count * time.pass_s)),
+        "max_batch": int(room),
+        "fits": bool(room >= batch),
     }
     window, beyond = _window(replica.architecture, prompt)
     result |= window
@@ -995,7 +1003,21 @@ def prefill(
         "{kind}: {prefill_s:.4g} s, floor {floor_s:.4g} s; largest term: {bound}; {input_tok_per_s:,.0f} tokens/s\n"
         "this is {model}, weights {weights}, cache {kv}, on {replicas} x {tp} {gpu}"
     )
-    _print(result, as_json=as_json, text="\n".join([text.format(**result), *beyond]))
+    no_room = [] if result["fits"] else [_no_room(result)]
+    _print(result, as_json=as_json, text="\n".join([*no_room, text.format(**result), *beyond]))
+
+
+def _memory_rule(engine: str, *, ideal: bool) -> Any:
+    """Say how the engine divides the memory; without one all of the card counts."""
+    from analysis.reference.efficiency import memory_rule, named
+    from analysis.reference.specs import MemoryRule
+
+    return MemoryRule() if ideal else memory_rule(named("engine", engine))
+
+
+def _no_room(result: Mapping[str, Any]) -> str:
+    """Say that weights and caches are more than the memory."""
+    return f"does not fit: memory holds {result['max_batch']} such sequences; times as if there were room"
 
 
 def _window(architecture: Any, tokens: float) -> tuple[dict[str, Any], list[str]]:
@@ -1022,8 +1044,7 @@ def _shapes(
 ) -> list[Any]:
     """List the ways to put replicas on the node; the one that was asked for comes first."""
     from analysis.model.capacity import Shape
-    from analysis.reference.efficiency import memory_rule, named, slots
-    from analysis.reference.specs import MemoryRule
+    from analysis.reference.efficiency import named, slots
 
     widths = [float(width) for width in range(1, int(gpus) + 1) if gpus % width == 0 and width.bit_count() == 1]
     order = dict.fromkeys([*([] if tp is None else [tp]), *widths, gpus])
@@ -1031,12 +1052,8 @@ def _shapes(
     for width in order:
         replica, copies = _replica(model, gpu, gpus, width, weights, kv)
         reached = _efficiency(replica, engine, ideal=ideal)
-        rule, most = (
-            (MemoryRule(), math.inf)
-            if ideal
-            else (memory_rule(named("engine", engine)), slots(named("engine", engine)))
-        )
-        found.append(Shape(replica, int(copies), reached, rule, most))
+        most = math.inf if ideal else slots(named("engine", engine))
+        found.append(Shape(replica, int(copies), reached, _memory_rule(engine, ideal=ideal), most))
     return found
 
 
@@ -1268,7 +1285,12 @@ def _trace(file: str | None, method: str, cv: float | None, seed: float | None) 
         raise InputError("--cv", cv, "nothing beside --trace, which has arrivals of its own")
     from analysis.reference.traces import read
 
-    return read(Path(file))
+    trace = read(Path(file))
+    if not trace.arrival_s[-1] > trace.arrival_s[0]:
+        count = len(trace.arrival_s)
+        said = "one request" if count == 1 else f"{count:,} requests at one moment"
+        raise InputError(file, Words(said), "requests at different times")
+    return trace
 
 
 def _mean_lengths(trace: Any, prompt: float | None, cached: float, answer: float | None) -> dict[str, Any]:
@@ -1323,6 +1345,7 @@ def _simulated(
                 "output_tokens": "--output-tokens",
                 "cached_tokens": "--cached-tokens",
                 "requests": "--percentile" if traffic is None else "--trace, requests",
+                "count": "--percentile" if traffic is None else "--trace, requests",
                 "spares": "--spares",
                 "rate_req_per_s": "--rate-req-per-s",
             }.get(refusal.where, refusal.where)
@@ -1400,9 +1423,8 @@ def _capacity_text(result: Mapping[str, Any], node: str | None) -> str:
     other = result.get("cheapest_node")
     if other is not None and other["usd_per_hour"] < result["nodes"] * result["price_usd_per_node_hour"]:
         lines.append(
-            "cheaper on offer: {nodes} x {node} with {gpus} GPUs, {usd_per_hour:,.2f} USD an hour together".format(
-                **other
-            )
+            "cheaper on offer: {nodes} x {node} with {gpus} GPUs, {tp} to a replica,"
+            " {usd_per_hour:,.2f} USD an hour together".format(**other)
         )
     lines.append(asked)
     lines.append(f"feasible: {shapes}")

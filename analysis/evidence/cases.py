@@ -264,7 +264,7 @@ def _schedule(measured: Measurement, replica: Replica) -> tuple[list[Step], floa
 # --- The nearest measurement -------------------------------------------------------------------
 
 
-def nearest_step(replica: Replica, *, batch: float) -> dict[str, Any] | None:
+def nearest_step(replica: Replica, *, batch: float, engine: str = "vllm") -> dict[str, Any] | None:
     """Find the measured time per token on this GPU, and this many of them, that lies nearest to a pass.
 
     Parameters
@@ -272,6 +272,8 @@ def nearest_step(replica: Replica, *, batch: float) -> dict[str, Any] | None:
     replica : Replica
     batch : float
         Sequences. [1]
+    engine : str
+        Of rows that are equally near, the first of this engine is taken.
 
     Returns
     -------
@@ -290,7 +292,7 @@ def nearest_step(replica: Replica, *, batch: float) -> dict[str, Any] | None:
         & (rows["unused"] == "")
     ]
     size = weight_bytes(replica.architecture, replica.precision)
-    ranked: list[tuple[float, Case]] = []
+    ranked: list[tuple[float, bool, Case]] = []
     for row in rows.to_dict("records"):
         measured = shipped_measurement(row)
         try:
@@ -304,10 +306,11 @@ def nearest_step(replica: Replica, *, batch: float) -> dict[str, Any] | None:
         except Skipped:
             continue
         far = 3 * abs(np.log(weight_bytes(architecture, found.replica.precision) / size))
-        ranked.append((far + abs(np.log(measured.concurrency / batch)), found))
+        away = far + abs(np.log(measured.concurrency / batch))
+        ranked.append((round(away, 9), measured.engine != engine, found))
     if not ranked:
         return None
-    _, best = min(ranked, key=lambda pair: pair[0])
+    *_, best = min(ranked, key=lambda rank: rank[:2])
     seconds = decoding.schedule_s(best.steps, best.replica, efficiency(best.replica, best.measured.engine))
     m = best.measured
     return {

@@ -73,7 +73,10 @@ def read(path: str | Path) -> tuple[list[Case], list[dict[str, str]]]:
         try:
             cases.append(case(_measurement(cells, name)))
         except (Skipped, InputError) as reason:
-            skipped.append({"id": name, "reason": str(reason)})
+            # the column as it is called in such a file
+            column = "tp" if cells.get("tp") else "n_gpus"
+            said = re.sub(r"^tensor_parallel: got (\d+)\.0,", rf"{column}: got \1,", str(reason))
+            skipped.append({"id": name, "reason": said})
     return cases, skipped
 
 

@@ -269,6 +269,9 @@ def recipe(replica: Replica, engine: str) -> Recipe:
 
 def put_together(of: Recipe, values: Mapping[str, float]) -> Efficiency:
     """Multiply out a recipe."""
+    for name in (name for _, names in of.values() for name in names if name not in values):
+        known = ", ".join(sorted({each.partition(".")[0] for each in values if each.endswith(".mfu")}))
+        raise InputError("groups.csv, column group", name.partition(".")[0], f"a group with constants, such as {known}")
     return Efficiency(
         **{field: factor * math.prod(values[name] for name in names) for field, (factor, names) in of.items()}
     )

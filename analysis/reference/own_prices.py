@@ -104,13 +104,15 @@ BOOK = OwnPrices("the book")
 class Check:
     """What was found in a price file: rows that can be used, rows that cannot, and what looks odd about the former.
 
-    ``unused`` holds the lines of rows from a feed that price nothing in the book.
+    ``unused`` holds the lines of rows from a feed that price nothing in the book; ``rates`` the row of each exchange
+    rate, its currency and what one unit of it is worth [USD].
     """
 
     prices: OwnPrices
     refused: tuple[tuple[int, InputError], ...]
     flagged: tuple[tuple[int, str], ...]
     unused: tuple[int, ...] = ()
+    rates: tuple[tuple[int, str, float], ...] = ()
 
 
 class _NotInBookError(Exception):
@@ -154,11 +156,14 @@ def check(path: Path, *, schemas: Mapping[str, Schema], book: Callable[[str], pd
         if cells["quantity"] != EXCHANGE_RATE and (found := _collect(refused, cells, reader.price)) is not None
     ]
     flagged = [(row.row, reason) for row in rows for reason in reader.doubts(row)]
+    idle = [currency for currency in reader.rate_rows if currency not in reader.converted]
+    flagged += [(reader.rate_rows[name], f"converts nothing: no price is in {name}") for name in idle]
     return Check(
         OwnPrices(path.name, tuple(rows)),
         tuple(sorted(refused, key=lambda r: r[0])),
         tuple(flagged),
         tuple(reader.unused),
+        tuple((row, currency, reader.rates[currency]) for currency, row in reader.rate_rows.items()),
     )
 
 
@@ -183,6 +188,8 @@ class _Reader:
         self.path, self.book, self.today = path, book, today
         self.schemas = [schemas[name] for name in ITEM_COLUMNS]
         self.rates = {"USD": 1.0}
+        self.rate_rows: dict[str, int] = {}
+        self.converted: set[str] = set()
         self.seen: dict[tuple[Any, ...], int] = {}
         self.unused: list[int] = []
         self._names: dict[tuple[str, str, str], frozenset[str]] = {}
@@ -194,6 +201,7 @@ class _Reader:
         if named is None or named[1] in self.rates:
             raise InputError(at("unit"), cells["unit"] or None, "USD/EUR or the like, each currency once")
         self.rates[named[1]] = positive.parse(at("value"), cells["value"])
+        self.rate_rows[named[1]] = int(cells["row"])
 
     def price(self, cells: dict[str, str]) -> OwnRow:
         """Read one price and find the rows of the book that it matches."""
@@ -274,6 +282,7 @@ class _Reader:
                     raise InputError(
                         at("unit"), cells["unit"], f"USD, or a row of the quantity {EXCHANGE_RATE} in USD/{currency}"
                     )
+                self.converted.add(currency)
                 return schema, unit, self.rates[currency]
         raise InputError(
             at("unit"), cells["unit"] or None, f"{' or '.join(s.units[quantity] for s in having)} for {quantity}"
@@ -397,6 +406,7 @@ def record(found: Check) -> dict[str, Any]:
         "refused": [{"row": row, "reason": str(refusal)} for row, refusal in found.refused],
         "flagged": [{"row": row, "reason": reason} for row, reason in found.flagged],
         "unused": list(found.unused),
+        "rates": [{"row": row, "currency": currency, "usd": usd} for row, currency, usd in found.rates],
     }
 
 

@@ -82,6 +82,15 @@ def test_a_foreign_currency_is_converted_with_the_rate_of_the_file(tmp_path: Pat
     assert prices.rows[0].unit == "USD/node_hour"
 
 
+def test_every_exchange_rate_is_told_and_one_that_converts_nothing_is_flagged(tmp_path: Path) -> None:
+    rates = ",,,,,,,exchange_rate,1.1,USD/EUR,", ",,,,,,,exchange_rate,0.0067,USD/JPY,"
+    found = tables.check_prices(written(tmp_path, NODE.replace(",28,USD", ",30,EUR"), *rates))
+    assert found.rates == ((3, "EUR", 1.1), (4, "JPY", 0.0067))
+    assert (4, "converts nothing: no price is in JPY") in found.flagged
+    assert 3 not in {row for row, _ in found.flagged}
+    assert own_prices.record(found)["rates"][0] == {"row": 3, "currency": "EUR", "usd": 1.1}
+
+
 def test_what_it_costs_to_own_is_a_price_too(tmp_path: Path) -> None:
     prices = tables.read_prices(
         written(tmp_path, ",,,,,,,electricity,0.25,USD/kWh,", ",,,,,,hgx-h100,purchase,300000,USD,")

@@ -9,7 +9,7 @@ import pytest
 
 import analysis
 from analysis.inputs import InputError
-from analysis.reference import model_config, tables
+from analysis.reference import efficiency, model_config, tables
 from analysis.reference.specs import COMPUTE_FORMATS, MODEL_CLASSES, Accelerator
 from analysis.units import BASE_UNITS_PER, BYTE_PER_GB, BYTE_PER_GIB
 
@@ -313,6 +313,16 @@ def test_the_wait_for_a_model_names_who_was_measured() -> None:
     assert found is not None
     assert (found["api_ttft_s"], found["api_ttft_seller"]) == (0.7, "inception")
     assert tables.ttft("o3", as_of=tables.SNAPSHOT) is None
+
+
+# --- groups
+
+
+def test_every_group_has_constants() -> None:
+    """A family of accelerators has shares of both peaks, a class of engines the time of a layer."""
+    for (kind, name), group in efficiency._groups().items():
+        needed = {"accelerator": (f"{group}.mbu", f"{group}.mfu"), "engine": (f"{group}.layer",), "link": ()}[kind]
+        assert set(needed) <= set(efficiency.constants()), name
 
 
 # --- rules

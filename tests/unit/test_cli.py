@@ -6,10 +6,15 @@ import re
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 
 from analysis.cli import cli, main
-from analysis.reference.tables import DATA
+from analysis.evidence import cases
+from analysis.inputs import InputError
+from analysis.reference import efficiency, tables
+from analysis.reference.model_config import replica
+from analysis.reference.tables import DATA, NEWEST
 
 IDENTITY = ["--node-usd-per-hour", "33", "--tok-per-s", "3000", "--token-kind", "output"]
 
@@ -480,6 +485,49 @@ def test_the_calibrated_step_is_called_a_prediction_and_stands_beside_a_measurem
     assert (near["weights"], near["gpus"], near["concurrency"]) == ("fp8", 8, 4)
     assert near["step_s"] == pytest.approx(9.1e-3, rel=0.01)
     assert near["predicted_s"] == pytest.approx(near["step_s"], rel=0.1)
+
+
+def test_of_measurements_that_are_equally_near_the_one_of_the_asked_engine_is_named(monkeypatch):
+    rows = cases.all_rows("measured")
+    row = rows[rows["id"] == answer_id(engine="vllm")]
+    twin = row.assign(id="twin", engine="sglang")
+    monkeypatch.setattr(cases, "all_rows", lambda name: pd.concat([rows, twin], ignore_index=True))
+    assert [answer_id(engine=engine) for engine in ("vllm", "sglang")] == [row["id"].item(), "twin"]
+
+
+def answer_id(*, engine):
+    one = replica("llama-3.1-70b", "h100-sxm", as_of=NEWEST, gpus=8)
+    return cases.nearest_step(one, batch=1, engine=engine)["id"]
+
+
+def test_a_damaged_table_is_not_blamed_on_the_gpu(capsys, monkeypatch):
+    def accelerator(name, *, as_of):
+        raise InputError("accelerators.csv row 219, column source", "nosource", "a key of sources.csv")
+
+    monkeypatch.setattr(tables, "accelerator", accelerator)
+    line = refused(capsys, *STEP)
+    assert line == "accelerators.csv row 219, column source: got 'nosource', expected a key of sources.csv"
+
+
+def test_a_group_without_constants_is_one_line(capsys, monkeypatch):
+    groups = efficiency._groups() | {("accelerator", "h100-sxm"): "hoper"}
+    monkeypatch.setattr(efficiency, "_groups", lambda: groups)
+    line = refused(capsys, *STEP)
+    assert line.startswith(
+        "groups.csv, column group: got 'hoper', expected a group with constants, such as ada, ampere"
+    )
+
+
+def test_a_prompt_that_does_not_fit_is_told_as_a_step_is(capsys):
+    huge = ["--model", "llama-3.1-405b", "--gpu", "h100-sxm", "--gpus", "1"]
+    assert main(["prefill", *huge, "--prompt", "1500"]) == 0
+    said = capsys.readouterr().out
+    assert main(["step", *huge, "--batch", "1", "--context", "1500"]) == 0
+    assert said.splitlines()[0] == capsys.readouterr().out.splitlines()[0]
+    assert said.startswith("does not fit: memory holds 0 such sequences; times as if there were room\n")
+    found = answer(capsys, "prefill", *huge, "--prompt", "1500")
+    assert (found["fits"], found["max_batch"]) == (False, 0)
+    assert answer(capsys, "prefill", "--model", "llama-3.1-8b", *huge[2:], "--prompt", "1500")["fits"]
 
 
 def test_rates_of_a_node_count_all_its_replicas(capsys):

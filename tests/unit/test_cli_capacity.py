@@ -196,6 +196,29 @@ def test_a_node_with_other_gpus_is_refused(capsys):
     assert refused(capsys, *h200, *work) == "--gpu: got 'h200-sxm', expected h100-sxm, which p5.48xlarge has"
 
 
+@pytest.mark.parametrize(
+    ("rows", "said"), [(["0,100,10"], "one request"), (["0,100,10", "0,90,10", "0,80,10"], "3 requests at one moment")]
+)
+def test_a_trace_without_any_time_is_refused_by_its_file(capsys, tmp_path, rows, said):
+    path = tmp_path / "trace.csv"
+    path.write_text("\n".join(["arrival_s,input_tokens,output_tokens", *rows]) + "\n")
+    line = refused(
+        capsys,
+        *NODE,
+        "--rate-req-per-s",
+        "1",
+        "--budget-s",
+        "6",
+        "--percentile",
+        "95",
+        "--method",
+        "simulation",
+        "--trace",
+        str(path),
+    )
+    assert line.endswith(f"trace.csv: got {said}, expected requests at different times")
+
+
 def test_a_trace_is_replayed_with_its_lengths(capsys, tmp_path):
     """Few requests of a small model: an answer with all keys, no mean of the closed form among them."""
     rows = ["arrival_s,input_tokens,output_tokens", *(f"{i / 2},400,{40 + i % 20}" for i in range(600))]

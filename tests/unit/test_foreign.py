@@ -62,7 +62,7 @@ def test_milliseconds_are_seconds(read):
         (("0.0091", "-1"), "-1"),
         (("0.0091", "nan"), "nan"),
         (("0.0091,s", "0.0091,h"), "'h'"),
-        (("8,8,vLLM", "8,3,vLLM"), "tensor_parallel"),
+        (("8,8,vLLM", "8,3,vLLM"), "tp: got 3"),
         (("FP8,H100 SXM,8,8", "bf16,H100 SXM,1,1"), "fit"),
         (("FP8", "int3"), "int3"),
         ((",1024,1024,", ",,1024,"), "prompts"),
