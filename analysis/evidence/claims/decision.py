@@ -150,6 +150,11 @@ def _diffusion(at: Point) -> Decoder:
     )
 
 
+def in_two_passes(point: Point) -> Point:
+    """Hold what a pass keeps to half of a block, which takes a pass that fills it and one that commits it."""
+    return {**point, "tokens_a_pass": np.minimum(point["tokens_a_pass"], np.asarray(point["block"]) / 2)}
+
+
 def _request(at: Point) -> dict[str, Any]:
     return {"input_tokens": at["prompt"], "output_tokens": at["answer"]}
 
@@ -184,8 +189,7 @@ def _night(context: Context) -> Space:
 )
 def batch_needs_nothing_new(point: Point, context: Context) -> Outcome:
     """For batch work the known methods are enough: a model that decodes token by token, with requests batched."""
-    # a block takes a pass that fills it and one that commits it, so that half of it is the most that a pass keeps
-    point = {**point, "tokens_a_pass": np.minimum(point["tokens_a_pass"], np.asarray(point["block"]) / 2)}
+    point = in_two_passes(point)
 
     # enough: the night's documents on no more nodes than a diffusion model of the same size would take
     def nodes(replica: Replica, reached: Efficiency, at: dict[str, NDArray[Any]]) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sympy import limit, oo
 
-from analysis.evidence.claims.decision import BLOCK, DRAFTS, NIGHT_BLOCKS, TOKENS_A_PASS
+from analysis.evidence.claims.decision import BLOCK, DRAFTS, NIGHT_BLOCKS, TOKENS_A_PASS, in_two_passes
 from analysis.evidence.claims.registry import Context, Counterfactual, Evidence, Outcome, Stated, Structure, claim
 from analysis.evidence.claims.serving import ENGINE, GPUS, LARGE_DENSE, MOST, PROMPT, WHOLE_NODE, WIDTHS, by_replica
 from analysis.evidence.claims.speculation import ACCEPTANCE, DRAFT_COST
@@ -368,8 +368,7 @@ A_LITTLE_FASTER = Stated(1.0, 1.3, "1", "a little faster: 1.0 to 1.3 times")
 def diffusion_at_night(point: Point, context: Context) -> Outcome:
     """Overnight, diffusion is a little faster at a similar cost."""
     # that both fit on one node is not judged here but with the pile, in `one_node_reads`
-    # a block takes a pass that fills it and one that commits it, so that half of it is the most that a pass keeps
-    point = {**point, "tokens_a_pass": np.minimum(point["tokens_a_pass"], np.asarray(point["block"]) / 2)}
+    point = in_two_passes(point)
     # each at the split of the node that reads most
     wide, narrow = (by_split(point, saturated(of)).max(axis=0) for of in (blocks, plain))
     defined = (wide > 0) & (narrow > 0)
